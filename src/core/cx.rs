@@ -121,6 +121,12 @@ impl Cx<'_> {
 }
 
 impl Cx<'_> {
+    /// Passes on the effects of the files and terminals that acpipe serves.
+    pub fn take_host_effects(&mut self) {
+        let effects = self.hosting.host.take_effects().into_iter();
+        self.effects.extend(effects.map(Effect::Host));
+    }
+
     /// Removes a client request that is decided from the open requests.
     pub fn close_request(&mut self, ask: ClientRequestId) {
         self.shared.client_requests.remove(&ask);

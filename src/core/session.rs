@@ -9,35 +9,30 @@ mod approvals;
 mod attach;
 mod background;
 mod claims;
-mod client_requests;
 mod clients;
 mod closing;
 mod conversation;
 mod dead_session;
+mod decisions;
 mod doubts;
 mod failures;
 mod handover;
 pub mod history;
-mod hook_policy;
 mod host_calls;
-mod hosting;
-mod late_feedback;
 mod lifecycle;
-mod lost_calls;
 mod one_shot;
 mod opening;
 mod output;
 mod panic_repair;
 mod pending;
-mod permissions;
 mod policy_notices;
 mod preamble;
 mod prompt_retry;
 mod prompted_turn;
 mod prompts;
-mod questions;
 mod queue;
 mod receipt;
+mod requests;
 mod restore;
 mod session_agents;
 mod setting_calls;
@@ -45,7 +40,6 @@ mod settings;
 mod steering;
 mod structured_answer;
 mod summary;
-mod terminals;
 mod terms;
 #[cfg(test)]
 mod tests;
@@ -54,9 +48,7 @@ mod timers;
 mod total_limit;
 mod transcript;
 mod turns;
-mod unapproved_runs;
 mod undelivered_feedback;
-mod updated_input;
 mod wait_notices;
 
 use super::cx::SessionRequest;
@@ -65,6 +57,8 @@ use super::log::Log;
 use crate::proto::wire::{McpServer, Rung};
 pub use approvals::Approvals;
 pub use conversation::{Conversation, Stage};
+pub use decisions::Decisions;
+pub use decisions::unapproved_runs::{MAY_HAVE_RUN, RAN_UNAPPROVED, RUN_NOTICES};
 use handover::Handover;
 use host_calls::HostCalls;
 pub use lifecycle::stored_info;
@@ -80,7 +74,6 @@ pub use summary::unstarted_summary;
 pub use terms::asking::MAY_NOT_ASK;
 pub use terms::{PromptTerms, SessionTerms};
 pub use turns::{BACKGROUND_QUIET_LIMIT, BackgroundTurn, EndedMessage, Running, SessionTurns};
-pub use unapproved_runs::{MAY_HAVE_RUN, RAN_UNAPPROVED, RUN_NOTICES};
 pub use undelivered_feedback::UndeliveredFeedback;
 
 /// State machine of one conversation.
@@ -98,10 +91,8 @@ pub struct SessionMachine {
     pub forks: bool,
     /// Strategy that restored the session. Set only while a new session may replace it.
     pub restored_by: Option<Rung>,
-    /// Tool calls that a client approved in this turn.
-    pub approvals: Approvals,
-    /// Feedback of the user that the agent did not receive, as text for the next prompt.
-    pub late_feedback: Vec<String>,
+    /// Decisions about the requests of the agent.
+    pub decisions: Decisions,
     /// Requests of the agent for files and terminals.
     host_calls: HostCalls,
     /// Set if the session serves one `execute` call and is removed after it.
@@ -121,8 +112,7 @@ impl SessionMachine {
             acp_setup: Map::new(),
             forks: false,
             restored_by: None,
-            approvals: Approvals::default(),
-            late_feedback: Vec::new(),
+            decisions: Decisions::default(),
             host_calls: HostCalls::default(),
             one_shot: None,
             was_handling: false,

@@ -126,8 +126,12 @@ impl Hub {
     /// Routes the report that the user has visited the address of an elicitation.
     fn url_completed(&mut self, id: &str, clients: &mut dyn ClientSinks) {
         let mut known = false;
-        self.sessions
-            .for_each_awake(|session| known |= session.url_completed(id, clients));
+        self.sessions.for_each_awake(|session| {
+            known |= session
+                .talk
+                .turns
+                .url_completed(id, &mut session.talk.output, clients)
+        });
         if !known {
             debug!(id, "URL of an unknown turn was opened");
         }
@@ -252,7 +256,7 @@ impl Hub {
                     &mut permission.tool,
                     session.talk.output.log(),
                 );
-                session.permission(("permission", None), subagent, &permission, cx);
+                session.permission(subagent, &permission, cx);
             })
         });
         if asked.is_none() {
@@ -374,7 +378,7 @@ impl Hub {
             let found = sessions.find(|session| has(session))?;
             Some(found.id.clone())
         };
-        if let Some(id) = find(&|session| session.has_question(number, key, how)) {
+        if let Some(id) = find(&|session| session.has_request(number, key, how)) {
             self.with(&id, cx, |session, cx| {
                 session.end_request(key, how, cx);
             });

@@ -83,7 +83,10 @@ impl Hub {
         if has_terminals && matches!(update, Update::Tool(tool) if tool.ends()) {
             // The output of a terminal is part of the tool's result.
             self.with_routed(agent, agent_session, cx, |session, cx| {
-                session.show_terminals(cx);
+                let talk = &mut session.talk;
+                let host = &mut cx.hosting.host;
+                talk.turns
+                    .show_terminals(host, &mut talk.output, cx.clients);
             });
         }
         let may_have_run = self.take_update(agent, agent_session, update, original, cx);

@@ -47,9 +47,9 @@ impl Hub {
         let is_live = connection.is_some_and(|c| !c.is_stopping() && c.directory.has_session(id));
         self.with(id, cx, |session, cx| {
             if is_live {
-                session.end_old_host_calls(cx);
+                session.end_host_calls(true, cx);
             } else {
-                session.end_host_calls(cx);
+                session.end_host_calls(false, cx);
             }
         });
         if !is_live {
@@ -62,7 +62,10 @@ impl Hub {
     pub(super) fn show_terminals(&mut self, cx: &mut HubCx<'_>) {
         for (id, terminal) in self.hosting.host.unreported(cx.now) {
             self.with(&id, cx, |session, cx| {
-                session.show_terminal(terminal, &mut cx.hosting.host, cx.clients);
+                let talk = &mut session.talk;
+                let host = &mut cx.hosting.host;
+                talk.turns
+                    .show_terminal(terminal, host, &mut talk.output, cx.clients);
             });
         }
     }

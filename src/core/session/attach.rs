@@ -43,7 +43,9 @@ impl SessionMachine {
             .subscribe(client, subscription, participation, p.after_seq, cx.clients);
         self.talk.follow_acp_clients(cx.agent.protocol_name());
         match participation.role {
-            Role::Controller => self.send_open_requests(client, cx),
+            Role::Controller => self
+                .decisions
+                .send_open_requests(client, &mut self.talk, cx),
             Role::Observer => self.release_requests_to(client, cx),
         }
         if before != Some(participation) {
@@ -78,8 +80,9 @@ impl SessionMachine {
     pub(super) fn remove_subscriber(&mut self, client: ClientId, cx: &mut Cx<'_>) {
         let was_there = self.talk.output.unsubscribe(client);
         self.talk.follow_acp_clients(cx.agent.protocol_name());
-        self.drop_requests_to(client, cx);
-        self.end_host_calls_to(client, cx);
+        self.decisions.drop_requests_to(client, &mut self.talk, cx);
+        self.host_calls
+            .end_host_calls_to(client, &mut self.decisions, &mut self.talk, cx);
         if was_there {
             self.talk.notify_presence(None, cx);
         }
@@ -90,6 +93,6 @@ impl SessionMachine {
         self.talk
             .output
             .withdraw_all_of(client, &DecisionSource::End, cx.clients);
-        self.drop_requests_to(client, cx);
+        self.decisions.drop_requests_to(client, &mut self.talk, cx);
     }
 }

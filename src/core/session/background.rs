@@ -15,7 +15,8 @@ impl SessionMachine {
             .background()
             .map(|turn| turn.turn_id.clone())
         {
-            self.cancel_requests_of(&turn_id, cx);
+            self.decisions
+                .cancel_requests_of(&turn_id, &mut self.talk, cx);
         }
         self.end_unprompted(None, cx);
     }
@@ -63,7 +64,8 @@ impl SessionMachine {
             .background()
             .map(|turn| turn.turn_id.clone())
         {
-            self.report_open_calls(&turn_id, cx);
+            self.decisions
+                .report_open_calls(&turn_id, &mut self.talk, cx);
         }
         self.talk.close_background(end, cx.clients);
     }

@@ -22,7 +22,8 @@ impl SessionMachine {
             .subscribe(client, subscription, participation, None, cx.clients);
         self.talk.follow_acp_clients(cx.agent.protocol_name());
         if participation.role == Role::Controller {
-            self.send_open_requests(client, cx);
+            self.decisions
+                .send_open_requests(client, &mut self.talk, cx);
         }
         self.talk.notify_presence(Some(client), cx);
     }

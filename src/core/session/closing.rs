@@ -14,7 +14,8 @@ impl SessionMachine {
             return;
         };
         self.talk.leave_directory(cx);
-        self.end_host_calls(cx);
+        self.host_calls
+            .end_host_calls(&mut self.decisions, &mut self.talk, cx);
         let closes = cx.agent.ready().is_none_or(|info| info.capabilities.close);
         if let (false, Some(connection)) = (closes, &mut cx.agent.connection) {
             let state = self.talk.settings.state().clone();

@@ -14,6 +14,7 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
+use crate::core::host::HostServices;
 use crate::core::idle_timer::IdleTimer;
 use crate::core::ids::AgentRef;
 use crate::core::limits::Timeout;
@@ -484,5 +485,35 @@ impl Conversation {
             stderr: &stderr,
         }
         .error()
+    }
+}
+
+impl Conversation {
+    /// Pins the directories of the session before it is opened, so that directories that replace them later
+    /// are not served.
+    pub(super) fn hold_roots(&self, cx: &mut Cx<'_>) {
+        if cx.shared.served != HostServices::default() {
+            cx.hosting.host.hold_roots(&self.id, self.roots());
+            cx.take_host_effects();
+        }
+    }
+
+    /// Releases the directories of a session that is closed or not in use.
+    pub fn release_roots(&self, cx: &mut Cx<'_>) {
+        if cx.shared.served != HostServices::default() {
+            cx.hosting.host.release_roots(&self.id);
+            cx.take_host_effects();
+        }
+    }
+
+    /// Returns the directories that are served to the session.
+    pub(super) fn roots(&self) -> Vec<String> {
+        let more = self
+            .settings
+            .options()
+            .additional_directories
+            .iter()
+            .cloned();
+        std::iter::once(self.cwd.clone()).chain(more).collect()
     }
 }

@@ -8,10 +8,10 @@ mod call;
 mod deadlines;
 mod servers;
 
+mod serving;
 use crate::core::client::ClientId;
 use crate::core::client_answer::ClientAnswer;
 use crate::core::client_request::{ClientRequest, ClientRequestId};
-use crate::core::decision::Decision;
 use crate::core::error::Error;
 use crate::core::host::{ClientHostRequest, HostAnswer, HostRequest, Ticket};
 use crate::core::request_key::RequestKey;
@@ -37,8 +37,6 @@ const MAX_BYTES: usize = 64 << 20;
 pub struct HostCalls {
     /// Unanswered requests.
     calls: BTreeMap<Ticket, HostCall>,
-    /// Decisions on them, to be carried out after the current event.
-    decisions: Vec<(Ticket, Decision)>,
     /// Terminals that clients serve: the serving client by terminal name.
     client_terminals: BTreeMap<String, ClientId>,
 }
@@ -101,16 +99,6 @@ impl HostCalls {
         let call = self.calls.get_mut(&ticket)?;
         call.tool = Some(tool.to_owned());
         Some(call.key.clone())
-    }
-
-    /// Records the decision on a request. It is carried out after everything else of the event.
-    pub fn decide(&mut self, ticket: Ticket, decision: Decision) {
-        self.decisions.push((ticket, decision));
-    }
-
-    /// Takes the decisions that are to be carried out.
-    pub fn take_decisions(&mut self) -> Vec<(Ticket, Decision)> {
-        std::mem::take(&mut self.decisions)
     }
 
     /// Takes a request that was judged, for acpipe to carry it out.

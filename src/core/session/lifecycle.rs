@@ -13,7 +13,8 @@ use crate::proto::wire::{SessionInfo, SessionStage, Strategy};
 impl SessionMachine {
     /// Handles the loss of the session at an agent that still serves others. The next prompt restores it.
     pub fn session_lost(&mut self, error: &Error, cx: &mut Cx<'_>) {
-        self.cancel_requests(&DecisionSource::End, cx);
+        self.decisions
+            .cancel_requests(&DecisionSource::End, &mut self.talk, cx);
         if !self.survives_loss(error, cx) {
             self.end_turn(Ending::Failed(error.clone()), cx);
         }
@@ -23,7 +24,8 @@ impl SessionMachine {
         }
         self.opening_failed(error, cx);
         self.talk.leave_directory(cx);
-        self.end_host_calls(cx);
+        self.host_calls
+            .end_host_calls(&mut self.decisions, &mut self.talk, cx);
         self.forget_abandoned(cx);
         cx.requests.push(SessionRequest::Free);
         self.talk.rest();
@@ -46,7 +48,8 @@ impl SessionMachine {
         cx: &mut Cx<'_>,
     ) {
         // No later agent gets the answers.
-        self.cancel_requests(&DecisionSource::End, cx);
+        self.decisions
+            .cancel_requests(&DecisionSource::End, &mut self.talk, cx);
         if renews || !self.survives_loss(error, cx) {
             self.end_turn(Ending::Failed(error.clone()), cx);
         }
@@ -89,8 +92,9 @@ impl SessionMachine {
             cx.clients.reply(token, Err(error));
         }
         self.release_at_agent(cx);
-        self.end_host_calls(cx);
-        self.release_roots(cx);
+        self.host_calls
+            .end_host_calls(&mut self.decisions, &mut self.talk, cx);
+        self.talk.release_roots(cx);
         if let Some(connection) = &mut cx.agent.connection {
             connection.used = cx.now;
         }
@@ -100,7 +104,7 @@ impl SessionMachine {
     /// Releases a live session: the agent may forget it until it is needed again.
     pub fn release(&mut self, cx: &mut Cx<'_>) {
         self.release_at_agent(cx);
-        self.release_roots(cx);
+        self.talk.release_roots(cx);
         self.talk.leave_directory(cx);
         self.talk.rest();
         if let Some(connection) = &mut cx.agent.connection {
@@ -122,7 +126,7 @@ impl SessionMachine {
     pub fn is_idle(&self) -> bool {
         !self.talk.turns.is_prompted()
             && self.talk.queue.is_empty()
-            && self.late_feedback.is_empty()
+            && self.decisions.late_feedback.is_empty()
             && self.talk.turns.background().is_none()
             && self.talk.abandoned.is_none()
             && self.talk.settings.pending().is_empty()

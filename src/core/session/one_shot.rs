@@ -134,9 +134,12 @@ impl SessionMachine {
         self.talk.known.forget(&cx.agent.identity());
         let id = &self.talk.id;
         info!(session = id, %error, "trying the call again after the loss of its agent");
-        self.show_terminals(cx);
+        self.talk
+            .turns
+            .show_terminals(&mut cx.hosting.host, &mut self.talk.output, cx.clients);
         let notice = attempt_notice(&error, pause);
-        self.report_open_calls_of_attempt(cx);
+        self.decisions
+            .report_open_calls_of_attempt(&mut self.talk, cx);
         self.talk
             .turns
             .with_turn(&mut self.talk.output, cx.clients, |turn, sink| {

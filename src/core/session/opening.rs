@@ -115,7 +115,7 @@ impl SessionMachine {
         let (options, mode) = opening_options(&self.talk.settings, cx);
         restore.start_in(mode);
         let call = cx.next_call();
-        self.hold_roots(cx);
+        self.talk.hold_roots(cx);
         let Some(connection) = &mut cx.agent.connection else {
             return;
         };
@@ -431,12 +431,13 @@ impl SessionMachine {
         if self.talk.output.log().is_empty() && !is_retried {
             // The log was created for this restore and is empty.
             let _ = self.talk.output.remove(false);
-            self.release_roots(cx);
+            self.talk.release_roots(cx);
             cx.requests.push(SessionRequest::Remove);
         }
         let failed = SessionRequest::Restored(Err(error.clone()));
         cx.requests.push(failed);
         self.talk.leave_directory(cx);
-        self.end_host_calls(cx);
+        self.host_calls
+            .end_host_calls(&mut self.decisions, &mut self.talk, cx);
     }
 }

@@ -81,7 +81,8 @@ impl SessionMachine {
             "title": format!("The AI service failed ({class}); retrying in {seconds} s"),
             "description": error.message,
         }));
-        self.report_open_calls_of_attempt(cx);
+        self.decisions
+            .report_open_calls_of_attempt(&mut self.talk, cx);
         self.talk
             .turns
             .with_turn(&mut self.talk.output, cx.clients, |turn, sink| {
@@ -104,7 +105,8 @@ impl SessionMachine {
             running.attempts.pause = Some(Pause::Transient { until });
         }
         let notice = ending.error().map(|error| attempt_notice(error, pause));
-        self.report_open_calls_of_attempt(cx);
+        self.decisions
+            .report_open_calls_of_attempt(&mut self.talk, cx);
         self.talk
             .turns
             .with_turn(&mut self.talk.output, cx.clients, |turn, sink| {

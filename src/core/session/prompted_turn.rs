@@ -43,7 +43,7 @@ impl SessionMachine {
             self.talk.write(cx)?;
         }
         let (_, skipped) = prompt_parts(Some(&p.message.parts))?;
-        let late = self.late_feedback.clone();
+        let late = self.decisions.late_feedback.clone();
         let late_parts = late
             .iter()
             .map(|words| json!({ "type": "text", "text": words }));
@@ -96,8 +96,8 @@ impl SessionMachine {
         self.talk.output.sync(0);
         self.talk.begin_terms(terms.as_deref(), cx);
         self.talk.preamble = Preamble::default();
-        self.late_feedback.clear();
-        self.approvals.begin_turn();
+        self.decisions.late_feedback.clear();
+        self.decisions.approvals.begin_turn();
         let about = json!({ "sessionId": agent_session });
         let earlier = self.talk.turns.names_for_prompt();
         let protocol = cx.agent.protocol_name();
@@ -211,7 +211,8 @@ impl SessionMachine {
             if meant && !background_turn.cancelled {
                 background_turn.cancelled = true;
                 connection.tell(AgentCall::Cancel(&agent_session));
-                self.cancel_requests(&DecisionSource::Cancel, cx);
+                self.decisions
+                    .cancel_requests(&DecisionSource::Cancel, &mut self.talk, cx);
             }
             return meant;
         }
@@ -225,7 +226,8 @@ impl SessionMachine {
         if running.cancel_deadline.is_none() {
             running.cancel_deadline = Some(cx.now + limit.unwrap_or_default());
             connection.tell(AgentCall::Cancel(&agent_session));
-            self.cancel_requests(&DecisionSource::Cancel, cx);
+            self.decisions
+                .cancel_requests(&DecisionSource::Cancel, &mut self.talk, cx);
         }
         true
     }
@@ -259,9 +261,13 @@ impl SessionMachine {
         let Some(turn_id) = running.map(|running| running.turn_id.clone()) else {
             return;
         };
-        self.cancel_requests_of(&turn_id, cx);
-        self.show_terminals(cx);
-        self.report_open_calls(&turn_id, cx);
+        self.decisions
+            .cancel_requests_of(&turn_id, &mut self.talk, cx);
+        self.talk
+            .turns
+            .show_terminals(&mut cx.hosting.host, &mut self.talk.output, cx.clients);
+        self.decisions
+            .report_open_calls(&turn_id, &mut self.talk, cx);
         let Some(running) = self.talk.turns.prompted_mut() else {
             return;
         };

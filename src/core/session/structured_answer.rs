@@ -54,7 +54,8 @@ impl SessionMachine {
                 "title": "The answer does not match the output schema; the agent is asked to correct it",
                 "description": all.join("\n"),
             }));
-            self.report_open_calls_of_attempt(cx);
+            self.decisions
+                .report_open_calls_of_attempt(&mut self.talk, cx);
             self.talk
                 .turns
                 .with_turn(&mut self.talk.output, cx.clients, |turn, sink| {

@@ -224,8 +224,11 @@ impl SessionMachine {
     /// Handles a timer that is due.
     fn expire(&mut self, timer: SessionTimer, others_run: bool, cx: &mut Cx<'_>) {
         match timer {
-            SessionTimer::Answer => self.time_out_requests(cx),
-            SessionTimer::ClientRequest => self.time_out_client_requests(cx),
+            SessionTimer::Answer => self.decisions.time_out_requests(&mut self.talk, cx),
+            SessionTimer::ClientRequest => {
+                self.host_calls
+                    .time_out_client_requests(&mut self.decisions, &mut self.talk, cx)
+            }
             SessionTimer::Quiet => self.end_quiet_turn(cx),
             SessionTimer::RetryPause => self.end_pause(cx),
             SessionTimer::NextAttempt => self.reopen_for_attempt(cx),

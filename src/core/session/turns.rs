@@ -12,6 +12,7 @@ mod running;
 use super::output::{SessionOutput, SessionSink, UpdateTurn};
 use crate::core::client::Notice;
 use crate::core::client_sink::ClientSinks;
+use crate::core::host::{Host, TerminalId};
 use crate::core::metrics::Counters;
 use crate::core::turn::{AgentIds, CallIds, Turn, UnapprovedRun};
 use crate::core::view::chunks::ChunkView;
@@ -335,5 +336,53 @@ impl SessionTurns {
             ran.extend(take(&background.turn_id, &mut background.turn));
         }
         ran
+    }
+
+    /// Records that a URL elicitation was completed. Returns `true` if an open turn knows the id.
+    pub fn url_completed(
+        &mut self,
+        id: &str,
+        output: &mut SessionOutput,
+        clients: &mut dyn ClientSinks,
+    ) -> bool {
+        let ids = self.ids();
+        let ids = [ids.prompted, ids.background].map(|id| id.map(str::to_owned));
+        let mut known = false;
+        for turn_id in ids.into_iter().flatten() {
+            self.with_turn_of(&turn_id, output, clients, |turn, sink| {
+                known |= turn.url_completed(id, sink);
+            });
+        }
+        known
+    }
+
+    /// Shows new output of the session's terminals that acpipe serves.
+    pub fn show_terminals(
+        &mut self,
+        host: &mut Host,
+        output: &mut SessionOutput,
+        clients: &mut dyn ClientSinks,
+    ) {
+        for (_, terminal) in host.unreported_of(output.session()) {
+            self.show_terminal(terminal, host, output, clients);
+        }
+    }
+
+    /// Shows new output of a terminal in the tool call that refers to it. The output is not sent before that.
+    pub fn show_terminal(
+        &mut self,
+        terminal: TerminalId,
+        host: &mut Host,
+        output: &mut SessionOutput,
+        clients: &mut dyn ClientSinks,
+    ) {
+        self.with_turn(output, clients, |turn, sink| {
+            let name = terminal.to_string();
+            if let Some(tool) = turn.showing(&name)
+                && let Some(output) = host.take_view(terminal)
+            {
+                turn.terminal(&name, tool, &output, sink);
+            }
+        });
     }
 }

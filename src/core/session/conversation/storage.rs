@@ -3,7 +3,6 @@
 
 use crate::core::agent::connection::Call;
 use crate::core::client::{Reply, Token};
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::dialect::AgentCall;
 use crate::core::error::{Error, ErrorKind};

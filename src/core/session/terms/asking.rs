@@ -2,7 +2,6 @@
 //! agent is known to ask only in some of its modes, and no mode was requested, acpipe chooses one of them. If the agent
 //! may run tools without asking even so, the clients are warned before its next prompt.
 
-use super::super::hook_policy::judges_calls;
 use super::super::policy_notices::PolicyNotice;
 use super::super::settings::SessionSettings;
 use super::{SessionOutput, SessionTerms, Shown};
@@ -208,4 +207,10 @@ fn asking_warning(settings: &SessionSettings, failed: Option<&str>, cx: &Cx<'_>)
     Some(format!(
         "{fault}{failed}. The policy restricts and cannot refuse what it is not asked about; {ADVICE}"
     ))
+}
+
+/// Returns `true` if the policy judges the tools that the agent reports before it runs them.
+pub fn judges_calls(settings: &SessionSettings, cx: &Cx<'_>) -> bool {
+    let has_list = !settings.options().allowed_tools.is_empty();
+    cx.policy().has_rules() || (has_list && cx.policy().ignores_lists())
 }

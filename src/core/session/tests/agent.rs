@@ -50,14 +50,14 @@ impl Fixture {
                 }
             }
             AgentEvent::Permission(asked) => {
-                self.act(|s, cx| s.permission(("permission", None), None, &asked, cx));
+                self.act(|s, cx| s.permission(None, &asked, cx));
             }
             AgentEvent::Elicitation(asked) => self.act(|s, cx| s.elicitation(None, *asked, cx)),
             AgentEvent::Wanted(wanted) => {
                 self.act(|s, cx| s.host_request(wanted.key, wanted.request, None, cx));
             }
             AgentEvent::Withdrawn { key } => self.act(|s, cx| {
-                if s.has_question(cx.agent.number(), &key, RequestEnd::Withdrawn) {
+                if s.has_request(cx.agent.number(), &key, RequestEnd::Withdrawn) {
                     s.end_request(&key, RequestEnd::Withdrawn, cx);
                 } else {
                     s.host_call_withdrawn(&key, cx);

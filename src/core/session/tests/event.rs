@@ -186,7 +186,7 @@ impl Fixture {
             On::AgentLost => {
                 self.act(|s, cx| s.agent_lost(&gone(), (true, false), cx));
                 self.disconnect();
-                self.act(SessionMachine::end_host_calls);
+                self.act(|s, cx| s.end_host_calls(false, cx));
             }
             On::AgentStopping => self.act(SessionMachine::agent_stopping),
             On::DiskFull => self.disk.set(disk::Answer::IsFull),
@@ -219,7 +219,7 @@ impl Fixture {
                     self.session.reopen();
                 }
                 self.disconnect();
-                self.act(SessionMachine::end_host_calls);
+                self.act(|s, cx| s.end_host_calls(false, cx));
             }
             On::Connect => {
                 if self.connection.is_none() {

@@ -4,7 +4,6 @@ use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::host::HostServices;
 use crate::core::policy::{Mode, Policy};
-use crate::core::session::SessionMachine;
 use On::{
     AgentLost, Cancel, Client, ClientError, Close, FileRead, Host, Lost, Permission, Prompt, Read,
     Request, Stop, Text, Wait, Withdraw,
@@ -286,7 +285,7 @@ fn request_of_an_earlier_connection_is_not_answered_to_a_later_one() {
     let mut t = forwarding();
     t.on(&read("h1"));
     t.connect(all());
-    t.act(SessionMachine::end_old_host_calls);
+    t.act(|s, cx| s.end_host_calls(true, cx));
     t.play(&[(Read, &["withdraw by end"])]);
 }
 

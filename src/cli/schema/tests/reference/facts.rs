@@ -145,7 +145,7 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "limits",
         "next prompt | 256 KiB |",
-        "core/session/late_feedback.rs",
+        "core/session/decisions.rs",
         "256 << 10",
     ),
     (

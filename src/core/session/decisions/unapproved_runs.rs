@@ -3,13 +3,15 @@
 //! prevented any more; the user gets a notice and the ledger an entry for each. A call that failed, or whose end the
 //! agent never reported, may have run.
 
-use super::SessionMachine;
-use super::permissions::entry;
-use super::policy_notices::PolicyNotice;
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::dialects::traits;
+use crate::core::event::LostCall;
 use crate::core::policy::{Effect, Subject, SubjectChange, Verdict};
+use crate::core::session::decisions::permissions::entry;
+use crate::core::session::policy_notices::PolicyNotice;
+use crate::core::session::terms::asking::judges_calls;
+use crate::core::session::{Conversation, Decisions};
 use crate::core::turn::{RunKind, UnapprovedRun};
 use crate::proto::wire::LedgerEntry;
 use tracing::info;
@@ -38,50 +40,50 @@ pub const RUN_NOTICES: [&str; 5] = [
     MAY_HAVE_RUN_REFUSED,
 ];
 
-impl SessionMachine {
+impl Decisions {
     /// Reports the tools that ran and were not approved as they ran.
-    pub fn report_unapproved_runs(&mut self, cx: &mut Cx<'_>) {
+    pub fn report_unapproved_runs(&mut self, talk: &mut Conversation, cx: &mut Cx<'_>) {
         let runs_tools = traits(cx.agent.spec.protocol).runs_tools;
-        if !(runs_tools && cx.policy().may_restrict(self.talk.settings.options())) {
-            self.talk.turns.forget_unapproved_runs();
+        if !(runs_tools && cx.policy().may_restrict(talk.settings.options())) {
+            talk.turns.forget_unapproved_runs();
             return;
         }
-        for (turn_id, ran) in self.talk.turns.take_unapproved_runs(&self.talk.cwd) {
-            self.report_unapproved_run(&turn_id, ran, cx);
+        for (turn_id, ran) in talk.turns.take_unapproved_runs(&talk.cwd) {
+            self.report_unapproved_run(&turn_id, ran, talk, cx);
         }
     }
 
     /// Reports the open calls of a turn that ends: no client or policy was asked about them, and they may have run.
-    pub(super) fn report_open_calls(&mut self, turn_id: &str, cx: &mut Cx<'_>) {
+    pub fn report_open_calls(&mut self, turn_id: &str, talk: &mut Conversation, cx: &mut Cx<'_>) {
         let completes_input = traits(cx.agent.spec.protocol).completes_input;
-        self.talk
-            .turns
-            .with_turn_of(turn_id, &mut self.talk.output, cx.clients, |turn, _| {
+        talk.turns
+            .with_turn_of(turn_id, &mut talk.output, cx.clients, |turn, _| {
                 turn.note_open_calls(completes_input);
             });
-        self.report_unapproved_runs(cx);
+        self.report_unapproved_runs(talk, cx);
     }
 
     /// Reports the open calls of the attempt at the prompt that ends.
-    pub(super) fn report_open_calls_of_attempt(&mut self, cx: &mut Cx<'_>) {
-        if let Some(turn_id) = self
-            .talk
-            .turns
-            .prompted()
-            .map(|running| running.turn_id.clone())
-        {
-            self.report_open_calls(&turn_id, cx);
+    pub fn report_open_calls_of_attempt(&mut self, talk: &mut Conversation, cx: &mut Cx<'_>) {
+        if let Some(turn_id) = talk.turns.prompted().map(|running| running.turn_id.clone()) {
+            self.report_open_calls(&turn_id, talk, cx);
         }
     }
 
-    fn report_unapproved_run(&mut self, turn_id: &str, ran: UnapprovedRun, cx: &mut Cx<'_>) {
+    pub fn report_unapproved_run(
+        &mut self,
+        turn_id: &str,
+        ran: UnapprovedRun,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
         // Nothing is approved here, so a kind derived from the title is trusted.
         let mut subject = Subject {
             derived: false,
             ..ran.subject.clone()
         };
-        let verdict = self.verdict_without_request(&subject, cx);
-        let Some(fault) = self.fault_of(&ran, &verdict, &subject, cx) else {
+        let verdict = self.verdict_without_request(&subject, talk, cx);
+        let Some(fault) = self.fault_of(&ran, &verdict, &subject, talk, cx) else {
             return;
         };
         if fault.is_of_policy && self.approvals.cover_run(&ran, &subject, &verdict) {
@@ -101,7 +103,7 @@ impl SessionMachine {
             ..
         } = fault;
         let what = about(&ran.tool.tool_name, what.or_else(|| target(&subject)));
-        let id = &self.talk.id;
+        let id = &talk.id;
         info!(session = id, tool = %ran.tool.tool_name, %reason, "a tool ran without approval");
         let description = match reason.split_once(": ") {
             Some((_, why)) => format!("{what}; {why}"),
@@ -113,15 +115,15 @@ impl SessionMachine {
             description: &description,
             call: Some((&ran.tool.tool_call_id, &verdict.by)),
         };
-        let open = (!self.talk.turns.is_over(turn_id)).then_some(turn_id);
-        notice.show(open, &mut self.talk.output, cx.clients);
+        let open = (!talk.turns.is_over(turn_id)).then_some(turn_id);
+        notice.show(open, &mut talk.output, cx.clients);
         let entry = LedgerEntry {
             rule: Some(verdict.by),
             ..entry("tool", &ran.tool.tool_call_id, &ran.tool, subject)
         };
         let mut decision = Decision::cancelled(DecisionSource::Agent);
         decision.reason = reason;
-        self.log_decision(turn_id, entry, &decision, cx);
+        self.log_decision(turn_id, entry, &decision, talk, cx);
     }
 
     /// Returns what is to be reported of a run; `None` if nothing is wrong with it.
@@ -130,6 +132,7 @@ impl SessionMachine {
         ran: &UnapprovedRun,
         verdict: &Verdict,
         subject: &Subject,
+        talk: &Conversation,
         cx: &Cx<'_>,
     ) -> Option<Fault> {
         let (kind, is_certain) = (&ran.kind, ran.is_certain);
@@ -153,7 +156,7 @@ impl SessionMachine {
             }
         );
         let is_against = |verdict: &Verdict, subject: &Subject| {
-            is_against(verdict, subject, has_asked_user) && !self.may_be_listed(subject, cx)
+            is_against(verdict, subject, has_asked_user) && !self.may_be_listed(subject, talk, cx)
         };
         if !is_against(verdict, subject) {
             return None;
@@ -171,7 +174,7 @@ impl SessionMachine {
             return None;
         }
         if let Some(before) = &ran.before
-            && is_against(&self.verdict_without_request(before, cx), before)
+            && is_against(&self.verdict_without_request(before, talk, cx), before)
         {
             return None;
         }
@@ -226,22 +229,19 @@ struct Fault {
     is_of_policy: bool,
 }
 
-impl SessionMachine {
+impl Decisions {
     /// Returns `true` if a list of the session, which the agent enforces, may allow the tool by an entry that
     /// acpipe does not understand.
-    fn may_be_listed(&self, subject: &Subject, cx: &Cx<'_>) -> bool {
+    pub fn may_be_listed(&self, subject: &Subject, talk: &Conversation, cx: &Cx<'_>) -> bool {
         let name = subject.name.as_deref();
         traits(cx.agent.spec.protocol).enforces_tool_lists
-            && name.is_some_and(|name| {
-                cx.policy()
-                    .has_unread_entry(name, self.talk.settings.options())
-            })
+            && name.is_some_and(|name| cx.policy().has_unread_entry(name, talk.settings.options()))
     }
 }
 
 /// Returns `true` if running the tool violated the policy, or may have as far as it can be read. Without an explicit
 /// rule, a tool that only reads does not count against "ask", nor one that only thinks against "deny".
-pub(super) fn is_against(verdict: &Verdict, subject: &Subject, has_asked_user: bool) -> bool {
+pub fn is_against(verdict: &Verdict, subject: &Subject, has_asked_user: bool) -> bool {
     let has_no_target = subject.command.is_none() && subject.other_kinds.is_empty();
     let is_thought = subject.kind == "think" && has_no_target;
     // This tool itself asks the user. A call with another effect, or whose input says more than a question, does not
@@ -291,4 +291,53 @@ fn target(subject: &Subject) -> Option<String> {
     };
     let what = crate::core::error::clip(what.trim());
     (!what.is_empty()).then_some(what)
+}
+
+impl Decisions {
+    /// Reports a call whose message cannot be read. An update of a known call is not reported: that call is judged by
+    /// its other messages.
+    pub fn report_lost_call(&mut self, lost: &LostCall, talk: &mut Conversation, cx: &mut Cx<'_>) {
+        if let Some(id) = &lost.updates {
+            let own = talk.turns.call_named(id, talk.output.log());
+            let id = own.as_ref().unwrap_or(id);
+            if talk.turns.has_call(id) {
+                return;
+            }
+        }
+        let fault = &lost.fault;
+        self.report_unknown_call(&format!("a line about a tool call {fault}"), talk, cx);
+    }
+
+    /// Reports a call of which acpipe knows nothing else, in the turn that runs. Returns `false` without a turn, and if
+    /// the policy forbids nothing.
+    pub fn report_unknown_call(
+        &mut self,
+        why: &str,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) -> bool {
+        let connection = cx.agent.connection.as_ref();
+        // The rules are applied to another message about each call.
+        let asks = judges_calls(&talk.settings, cx)
+            && connection.is_some_and(|connection| connection.facts().reports_before_run);
+        if asks || !cx.policy().may_restrict(talk.settings.options()) {
+            return false;
+        }
+        let Some(turn_id) = talk.turns.id().map(str::to_owned) else {
+            return false;
+        };
+        info!(
+            session = talk.id,
+            why, "a tool may have run without asking for permission"
+        );
+        let description = format!("{why}; the policy could not judge it");
+        let notice = PolicyNotice {
+            severity: "warning",
+            title: MAY_HAVE_RUN,
+            description: &description,
+            call: None,
+        };
+        notice.show(Some(&turn_id), &mut talk.output, cx.clients);
+        true
+    }
 }

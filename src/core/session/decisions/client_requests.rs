@@ -1,9 +1,6 @@
 //! Client requests: sent, answered, timed out, withdrawn. The agent gets exactly one answer to each,
 //! from whichever side decides.
 
-use super::conversation::acp_clients::own_answer;
-use super::updated_input::updated_call;
-use super::{SessionMachine, UndeliveredFeedback};
 use crate::core::answers;
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId};
@@ -18,6 +15,11 @@ use crate::core::host::Ticket;
 use crate::core::limits::Timeout;
 use crate::core::log::Record;
 use crate::core::request_key::RequestKey;
+use crate::core::session::Conversation;
+use crate::core::session::Decisions;
+use crate::core::session::UndeliveredFeedback;
+use crate::core::session::conversation::acp_clients::own_answer;
+use crate::core::session::decisions::questions::updated_call;
 use crate::core::shared::RequestOwner;
 use crate::core::timeout_error::millis;
 use crate::core::turn::written;
@@ -26,7 +28,7 @@ use std::sync::Arc;
 use tracing::debug;
 
 /// A question about to be sent to clients.
-pub(super) struct RequestDraft<'a> {
+pub struct RequestDraft<'a> {
     pub turn_id: String,
     pub key: &'a RequestKey,
     /// The file or terminal request that is judged; `None` for a request of the agent itself.
@@ -36,33 +38,34 @@ pub(super) struct RequestDraft<'a> {
     pub entry: LedgerEntry,
 }
 
-impl SessionMachine {
+impl Decisions {
     /// Sends a request to all subscribed clients that can answer it. Without such a client it is decided at
     /// once, unless a client may come back.
-    pub(super) fn ask_client(
+    pub fn ask_client(
         &mut self,
         asking: RequestDraft<'_>,
         request: ClientRequest,
+        talk: &mut Conversation,
         cx: &mut Cx<'_>,
     ) {
-        let owner = RequestOwner::Session(self.talk.id.clone());
+        let owner = RequestOwner::Session(talk.id.clone());
         let id = cx.shared.next_ask(owner);
         let request = Arc::new(request);
-        let asked = self.clients_with(|can| request.is_answered_with(can), cx);
+        let asked = self.clients_with(|can| request.is_answered_with(can), talk, cx);
         // Clients need the chunks that show the question before the request.
-        self.talk.output.number_unsent(cx.clients);
+        talk.output.number_unsent(cx.clients);
         for client in &asked {
             let to_send = (id, &request);
-            self.talk.output.request(*client, to_send, cx.clients);
+            talk.output.request(*client, to_send, cx.clients);
         }
         let is_unattended = asked.is_empty();
-        let is_unanswerable = is_unattended && !self.talk.output.subscribers().are_awaited();
+        let is_unanswerable = is_unattended && !talk.output.subscribers().are_awaited();
         let until = if is_unattended {
             cx.limits().unattended_answer(cx.now)
         } else {
             cx.until(Timeout::Answer)
         };
-        self.talk.output.requests_mut().push(OpenRequest {
+        talk.output.requests_mut().push(OpenRequest {
             id,
             agent: cx.agent.number(),
             key: asking.key.clone(),
@@ -77,52 +80,60 @@ impl SessionMachine {
             entry: Box::new(asking.entry),
         });
         if is_unanswerable {
-            self.decide_unanswerable(id, cx);
+            self.decide_unanswerable(id, talk, cx);
         }
     }
 
     /// Returns the clients that have a capability and may control the session.
-    pub(super) fn clients_with(
+    pub fn clients_with(
         &self,
         has: impl Fn(&ClientCapabilities) -> bool,
+        talk: &Conversation,
         cx: &Cx<'_>,
     ) -> Vec<ClientId> {
-        let controllers = self.talk.output.subscribers().controllers();
+        let controllers = talk.output.subscribers().controllers();
         let clients_with = controllers.filter(|client| cx.shared.clients.can(*client, &has));
         clients_with.collect()
     }
 
     /// Sends the open requests that a client did not receive yet.
-    pub(super) fn send_open_requests(&mut self, client: ClientId, cx: &mut Cx<'_>) {
+    pub fn send_open_requests(
+        &mut self,
+        client: ClientId,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
         let Some(declaration) = cx.shared.clients.get(client) else {
             return;
         };
         let can = declaration.capabilities;
         let is_unlimited = cx.limits().of(Timeout::Answer).is_none();
-        self.talk
-            .output
+        talk.output
             .send_open_requests(client, &can, is_unlimited, cx.clients);
     }
 
     /// Handles a client that can no longer answer. Requests that no other client can answer are decided, or wait
     /// if a client may come back.
-    pub(super) fn drop_requests_to(&mut self, client: ClientId, cx: &mut Cx<'_>) {
-        let unanswerable = self.talk.output.requests_mut().remove_client(client);
-        if self.talk.output.subscribers().are_awaited()
-            || self.talk.output.subscribers().any_continues()
-        {
+    pub fn drop_requests_to(&mut self, client: ClientId, talk: &mut Conversation, cx: &mut Cx<'_>) {
+        let unanswerable = talk.output.requests_mut().remove_client(client);
+        if talk.output.subscribers().are_awaited() || talk.output.subscribers().any_continues() {
             let until = cx.limits().unattended_answer(cx.now);
-            self.talk.output.requests_mut().limit(&unanswerable, until);
+            talk.output.requests_mut().limit(&unanswerable, until);
             return;
         }
         for id in unanswerable {
-            self.decide_unanswerable(id, cx);
+            self.decide_unanswerable(id, talk, cx);
         }
     }
 
     /// Decides a request that no client can answer.
-    fn decide_unanswerable(&mut self, id: ClientRequestId, cx: &mut Cx<'_>) {
-        let Some(open) = self.talk.output.requests_mut().take(id) else {
+    pub fn decide_unanswerable(
+        &mut self,
+        id: ClientRequestId,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
+        let Some(open) = talk.output.requests_mut().take(id) else {
             return;
         };
         let policy = cx.policy();
@@ -136,37 +147,34 @@ impl SessionMachine {
                 Decision::of(false, false, options, by)
             }
         };
-        self.decide(open, &decision, cx);
+        self.decide(open, &decision, talk, cx);
     }
 
-    /// Handles a client's response to a request of this session. The first valid response decides. A response
-    /// to a request that is no longer open is ignored.
-    pub fn client_answered(
+    /// Handles a client's response to an open request. The first valid response decides. Returns `false` if the request is
+    /// not open.
+    pub fn request_answered(
         &mut self,
         client: ClientId,
         id: ClientRequestId,
         answer: &ClientAnswer,
+        talk: &mut Conversation,
         cx: &mut Cx<'_>,
-    ) {
-        let Some(open) = self.talk.output.requests().get(id) else {
-            if !self.client_served(client, id, answer, cx) {
-                debug!(id = id.0, "response to a request that is already answered");
-            }
-            return;
+    ) -> bool {
+        let Some(open) = talk.output.requests().get(id) else {
+            return false;
         };
         let unknown_fields = cx.shared.clients.unknown_fields(client);
         let policy = cx.policy();
         let decision = match &open.about {
             OpenRequestKind::Permission { options, rule, .. } => {
                 answers::permission(options, rule, answer, policy, unknown_fields)
-                    .and_then(|decision| self.check_updated_input(open, decision, cx))
+                    .and_then(|decision| self.check_updated_input(open, decision, talk, cx))
             }
             OpenRequestKind::Question { question, options } => {
                 answers::question(question, options, answer, unknown_fields)
             }
         };
-        let decided = self
-            .talk
+        let decided = talk
             .output
             .requests_mut()
             .answered(id, client, decision.is_ok());
@@ -175,7 +183,7 @@ impl SessionMachine {
                 id = id.0,
                 "invalid response; other clients can still answer"
             );
-            return;
+            return true;
         };
         let own = own_answer(client, &open.request, answer, &decision, cx);
         let mut decision = decision.unwrap_or_else(|refusal| *refusal);
@@ -185,38 +193,52 @@ impl SessionMachine {
         if decision.by == DecisionSource::Client {
             open.entry.client.clone_from(&deciding.name);
         }
-        self.withdraw_request(&open, &DecisionSource::OtherClient(deciding), cx.clients);
-        self.decide(open, &decision, cx);
+        self.withdraw_request(
+            &open,
+            &DecisionSource::OtherClient(deciding),
+            talk,
+            cx.clients,
+        );
+        self.decide(open, &decision, talk, cx);
+        true
     }
 
     /// Returns `true` if the session has an open request of this agent connection with this key, which ends so.
     #[must_use]
-    pub fn has_question(&self, agent: u64, key: &RequestKey, how: RequestEnd) -> bool {
-        let mut open = self.talk.output.requests().iter();
+    pub fn has_question(
+        &self,
+        agent: u64,
+        key: &RequestKey,
+        how: RequestEnd,
+        talk: &Conversation,
+    ) -> bool {
+        let mut open = talk.output.requests().iter();
         open.any(|open| open.agent == agent && open.key == *key && how.ends(open))
     }
 
     /// Applies a decision: shows it in the stream, logs it in the ledger and answers the agent.
-    fn decide(&mut self, open: OpenRequest, decision: &Decision, cx: &mut Cx<'_>) {
+    pub fn decide(
+        &mut self,
+        open: OpenRequest,
+        decision: &Decision,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
         cx.close_request(open.id);
         let question = open.about.question();
         // Before the agent gets the answer and any client sees the decision.
         question.learn_typed(decision, &cx.shared.settings.secrets);
         let rewritten = updated_call(&open, decision, cx);
-        let rewritten = rewritten.map(|call| (self.subject_of_call(&call), call));
-        self.talk.turns.with_turn_of(
-            &open.turn_id,
-            &mut self.talk.output,
-            cx.clients,
-            |turn, sink| {
+        let rewritten = rewritten.map(|call| (self.subject_of_call(&call, talk), call));
+        talk.turns
+            .with_turn_of(&open.turn_id, &mut talk.output, cx.clients, |turn, sink| {
                 if let Some((subject, call)) = &rewritten {
                     turn.rewrite(question, call, subject, sink);
                 }
                 turn.decide(question, decision, sink);
-            },
-        );
+            });
         // The agent was waiting for the answer, so the idle timer restarts.
-        self.talk.note_activity(cx.now, "answer", cx.clients);
+        talk.note_activity(cx.now, "answer", cx.clients);
         let mut entry = *open.entry;
         entry.waited_ms = Some(millis(cx.now.saturating_duration_since(open.since)));
         entry.content = question.content(decision);
@@ -232,16 +254,16 @@ impl SessionMachine {
         }
         if let Some(feedback) = decision.undelivered() {
             let words = UndeliveredFeedback::new(&entry, decision.approved(), feedback);
-            self.keep_late_feedback(&open.turn_id, words);
+            self.keep_late_feedback(&open.turn_id, words, talk);
         }
-        let other = self.log_decision(&open.turn_id, entry, decision, cx);
+        let other = self.log_decision(&open.turn_id, entry, decision, talk, cx);
         let decision = other.as_ref().unwrap_or(decision);
         if cx.agent.number() != open.agent {
             // A later connection may use the same keys.
             return;
         }
         if open.about.question().is_permission() {
-            self.answer_agent(&open.key, open.ticket, decision, cx);
+            self.answer_agent(&open.key, open.ticket, decision, talk, cx);
         } else if let Some(connection) = &mut cx.agent.connection {
             connection.answer(&open.key, AgentAnswer::Elicitation(decision));
         }
@@ -249,11 +271,12 @@ impl SessionMachine {
 
     /// Logs a decision in the ledger. An approval that cannot be logged must not take effect: returns the
     /// refusal to use instead.
-    pub(super) fn log_decision(
+    pub fn log_decision(
         &mut self,
         turn_id: &str,
         mut entry: LedgerEntry,
         decision: &Decision,
+        talk: &mut Conversation,
         cx: &mut Cx<'_>,
     ) -> Option<Decision> {
         let at = cx.time();
@@ -262,12 +285,12 @@ impl SessionMachine {
         decision.by.word().clone_into(&mut entry.by);
         entry.rule = decision.by.rule().map(str::to_owned).or(entry.rule);
         entry.reason.clone_from(&decision.reason);
-        self.talk.output.record(&Record::Decision {
+        talk.output.record(&Record::Decision {
             at: &at,
             turn_id,
             decision: &entry,
         });
-        let written = self.talk.write(cx);
+        let written = talk.write(cx);
         let lost = written.is_err() && decision.approved();
         if !lost {
             self.approvals.note_decision(&entry, decision);
@@ -276,23 +299,24 @@ impl SessionMachine {
     }
 
     /// Answers a permission request of the agent, or carries out the decision on a file or terminal request.
-    pub(super) fn answer_agent(
+    pub fn answer_agent(
         &mut self,
         key: &RequestKey,
         ticket: Option<Ticket>,
         decision: &Decision,
+        talk: &mut Conversation,
         cx: &mut Cx<'_>,
     ) {
         if let Some(ticket) = ticket {
-            self.host_decided(ticket, decision, cx);
+            self.host_decided(ticket, decision, talk, cx);
         } else if let Some(connection) = &mut cx.agent.connection {
             connection.answer(key, AgentAnswer::Permission(decision));
         }
     }
 
     /// Decides the requests that no client answered in time.
-    pub(super) fn time_out_requests(&mut self, cx: &mut Cx<'_>) {
-        while let Some(open) = self.talk.output.requests_mut().take_due(cx.now) {
+    pub fn time_out_requests(&mut self, talk: &mut Conversation, cx: &mut Cx<'_>) {
+        while let Some(open) = talk.output.requests_mut().take_due(cx.now) {
             let decision = match &open.about {
                 OpenRequestKind::Permission { options, rule, .. } => {
                     let by = DecisionSource::Timeout(Some(rule.clone()));
@@ -302,80 +326,90 @@ impl SessionMachine {
                     Decision::of(false, false, options, DecisionSource::Timeout(None))
                 }
             };
-            self.withdraw_request(&open, &decision.by, cx.clients);
-            self.decide(open, &decision, cx);
+            self.withdraw_request(&open, &decision.by, talk, cx.clients);
+            self.decide(open, &decision, talk, cx);
         }
     }
 
     /// Ends the open request with this key.
-    pub fn end_request(&mut self, key: &RequestKey, how: RequestEnd, cx: &mut Cx<'_>) {
+    pub fn end_request(
+        &mut self,
+        key: &RequestKey,
+        how: RequestEnd,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
         let number = cx.agent.number();
         let meant = |open: &OpenRequest| open.agent == number && open.key == *key && how.ends(open);
-        let Some(open) = self.talk.output.requests_mut().take_first(meant) else {
+        let Some(open) = talk.output.requests_mut().take_first(meant) else {
             return;
         };
         match how {
-            RequestEnd::Withdrawn => self.cancel_request(open, DecisionSource::Agent, cx),
+            RequestEnd::Withdrawn => self.cancel_request(open, DecisionSource::Agent, talk, cx),
             RequestEnd::IdReused => {
                 let by = DecisionSource::Policy(ID_REUSED.to_owned());
-                self.withdraw_request(&open, &by, cx.clients);
+                self.withdraw_request(&open, &by, talk, cx.clients);
                 let refused = Decision::of(false, false, open.about.options(), by);
-                self.decide(open, &refused, cx);
+                self.decide(open, &refused, talk, cx);
             }
         }
     }
 
     /// Cancels all open requests of the session.
-    pub(super) fn cancel_requests(&mut self, by: &DecisionSource, cx: &mut Cx<'_>) {
-        for open in self.talk.output.requests_mut().take_all() {
-            self.cancel_request(open, by.clone(), cx);
+    pub fn cancel_requests(
+        &mut self,
+        by: &DecisionSource,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
+        for open in talk.output.requests_mut().take_all() {
+            self.cancel_request(open, by.clone(), talk, cx);
         }
     }
 
     /// Cancels the open requests of one turn.
-    pub(super) fn cancel_requests_of(&mut self, turn_id: &str, cx: &mut Cx<'_>) {
-        while let Some(open) = self
-            .talk
+    pub fn cancel_requests_of(&mut self, turn_id: &str, talk: &mut Conversation, cx: &mut Cx<'_>) {
+        while let Some(open) = talk
             .output
             .requests_mut()
             .take_first(|open| open.turn_id == turn_id)
         {
-            self.cancel_request(open, DecisionSource::End, cx);
+            self.cancel_request(open, DecisionSource::End, talk, cx);
         }
     }
 
-    /// Returns `true` if a request of an ended turn is still open.
-    #[must_use]
-    pub fn has_stale_requests(&self) -> bool {
-        let mut open = self.talk.output.requests().iter();
-        open.any(|open| self.talk.turns.is_over(&open.turn_id))
-    }
-
     /// Cancels the requests of ended turns, however the turns ended.
-    pub fn cancel_stale_requests(&mut self, cx: &mut Cx<'_>) {
-        let stale = self.talk.output.requests().iter();
-        let stale = stale.filter(|open| self.talk.turns.is_over(&open.turn_id));
+    pub fn cancel_stale_requests(&mut self, talk: &mut Conversation, cx: &mut Cx<'_>) {
+        let stale = talk.output.requests().iter();
+        let stale = stale.filter(|open| talk.turns.is_over(&open.turn_id));
         for id in stale.map(|open| open.id).collect::<Vec<_>>() {
-            if let Some(open) = self.talk.output.requests_mut().take(id) {
-                self.cancel_request(open, DecisionSource::End, cx);
+            if let Some(open) = talk.output.requests_mut().take(id) {
+                self.cancel_request(open, DecisionSource::End, talk, cx);
             }
         }
     }
 
-    fn cancel_request(&mut self, open: OpenRequest, by: DecisionSource, cx: &mut Cx<'_>) {
-        self.withdraw_request(&open, &by, cx.clients);
-        self.decide(open, &Decision::cancelled(by), cx);
+    pub fn cancel_request(
+        &mut self,
+        open: OpenRequest,
+        by: DecisionSource,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
+        self.withdraw_request(&open, &by, talk, cx.clients);
+        self.decide(open, &Decision::cancelled(by), talk, cx);
     }
 
     /// Withdraws a request from all clients that could still answer it.
-    fn withdraw_request(
+    pub fn withdraw_request(
         &mut self,
         open: &OpenRequest,
         by: &DecisionSource,
+        talk: &mut Conversation,
         clients: &mut dyn ClientSinks,
     ) {
         for client in &open.asked {
-            self.talk.output.withdraw(*client, open.id, by, clients);
+            talk.output.withdraw(*client, open.id, by, clients);
         }
     }
 }

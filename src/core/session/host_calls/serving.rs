@@ -1,24 +1,25 @@
 //! File and terminal requests of the agent: judged, served by acpipe or by a client that declared the
 //! capability, and answered.
 
-use super::SessionMachine;
-use super::host_calls::{HostServer, HostWork, NewCall, options, tool};
-use super::permissions::offer;
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequestId};
 use crate::core::cx::Cx;
 use crate::core::cx::SessionRequest;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::dialect::AgentAnswer;
-use crate::core::effect::Effect;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{Permission, ToolUpdate};
-use crate::core::host::{HostAnswer, HostRequest, HostScope, HostServices, Ticket, parse_answer};
+use crate::core::host::{HostAnswer, HostRequest, HostScope, Ticket, parse_answer};
 use crate::core::idle_timer::format_duration;
 use crate::core::limits::Timeout;
 use crate::core::nested;
 use crate::core::policy::{self, Subject, Tool};
 use crate::core::request_key::RequestKey;
+use crate::core::session::Conversation;
+use crate::core::session::Decisions;
+use crate::core::session::HostCalls;
+use crate::core::session::decisions::permissions::offer;
+use crate::core::session::host_calls::{HostServer, HostWork, NewCall, options, tool};
 use crate::core::shared::RequestOwner;
 use crate::proto::json::{Members, to_raw};
 use crate::proto::wire::LedgerEntry;
@@ -27,17 +28,19 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use tracing::warn;
 
-impl SessionMachine {
+impl HostCalls {
     /// Handles a request of the agent for a file or a terminal.
     pub fn host_request(
         &mut self,
         key: RequestKey,
         request: HostRequest,
         original: Option<(&str, &RawValue)>,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
         cx: &mut Cx<'_>,
     ) {
-        self.talk.note_activity(cx.now, request.name(), cx.clients);
-        if self.server(&request, cx).is_none() {
+        talk.note_activity(cx.now, request.name(), cx.clients);
+        if self.server(&request, talk, cx).is_none() {
             let message = "acpipe does not offer this request to the agent";
             let error = Error::new(ErrorKind::MethodNotFound, message);
             send_answer(&key, Err(&error), cx);
@@ -47,41 +50,43 @@ impl SessionMachine {
             send_answer(&key, Err(&error), cx);
             return;
         }
-        if !self.host_calls.has_room(key.size() + request.size()) {
+        if !self.has_room(key.size() + request.size()) {
             let message =
                 "too many file and terminal requests are open; wait for some responses first";
             let error = Error::new(ErrorKind::Overloaded, message);
             send_answer(&key, Err(&error), cx);
             return;
         }
-        let ticket = cx.hosting.open(&self.talk.id);
+        let ticket = cx.hosting.open(&talk.id);
         let tool = tool(ticket, &request);
         let call = NewCall {
             agent: cx.agent.number(),
             key,
-            original: original.and_then(|(method, params)| self.talk.original(method, params)),
+            original: original.and_then(|(method, params)| talk.original(method, params)),
             request,
         };
-        self.host_calls.open(ticket, call);
+        self.open(ticket, call);
         match tool {
-            Some((what, tool)) => self.judge_host_call(ticket, what, tool, cx),
+            Some((what, tool)) => self.judge_host_call(ticket, what, tool, decisions, talk, cx),
             // Operations on an existing terminal need no further permission.
-            None => self.do_host_call(ticket, cx),
+            None => self.do_host_call(ticket, decisions, talk, cx),
         }
     }
 
     /// Judges a request: the policy decides at once, or a client is asked as for any tool.
-    fn judge_host_call(
+    pub fn judge_host_call(
         &mut self,
         ticket: Ticket,
         what: &'static str,
         tool: ToolUpdate<'static>,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
         cx: &mut Cx<'_>,
     ) {
-        if !self.talk.may_act(&tool.id) || !cx.agent.is_serving() {
+        if !talk.may_act(&tool.id) || !cx.agent.is_serving() {
             let message = "the turn was cancelled; requests of the turn are refused";
             let error = Error::new(ErrorKind::Cancelled, message);
-            self.answer_host_call(ticket, &Err(error), cx);
+            self.answer_host_call(ticket, &Err(error), decisions, talk, cx);
             return;
         }
         let facts = Tool {
@@ -92,15 +97,17 @@ impl SessionMachine {
             content: tool.content.as_deref(),
             locations: tool.locations.as_deref(),
         };
-        let subject = Subject::of_tool(&facts, &self.talk.cwd);
-        let verdict = self.verdict(&subject, cx);
+        let subject = Subject::of_tool(&facts, &talk.cwd);
+        let verdict = decisions.verdict(&subject, talk, cx);
         let by = match verdict.effect {
             policy::Effect::Allow => Some(verdict.by),
-            policy::Effect::Ask if self.approvals.cover(&subject) => {
+            policy::Effect::Ask if decisions.approvals.cover(&subject) => {
                 Some("allowed with its tool call".to_owned())
             }
             // The client asks its user, if it wants to, as for the request of an agent without acpipe.
-            policy::Effect::Ask if !verdict.is_explicit && self.is_served_in_acp(ticket, cx) => {
+            policy::Effect::Ask
+                if !verdict.is_explicit && self.is_served_in_acp(ticket, talk, cx) =>
+            {
                 Some(format!(
                     "{}, but the client itself serves the request",
                     verdict.by
@@ -109,10 +116,10 @@ impl SessionMachine {
             policy::Effect::Ask | policy::Effect::Deny => None,
         };
         let Some(by) = by else {
-            self.ask_about_host_call(ticket, what, tool, cx);
+            self.ask_about_host_call(ticket, what, tool, decisions, talk, cx);
             return;
         };
-        let turn_id = self.talk.turns.id().unwrap_or_default().to_owned();
+        let turn_id = talk.turns.id().unwrap_or_default().to_owned();
         let entry = LedgerEntry {
             what: what.to_owned(),
             question_id: tool.id.into_owned(),
@@ -123,59 +130,60 @@ impl SessionMachine {
             ..LedgerEntry::default()
         };
         let decision = Decision::of(true, false, &options(), DecisionSource::Policy(by));
-        let other = self.log_decision(&turn_id, entry, &decision, cx);
+        let other = decisions.log_decision(&turn_id, entry, &decision, talk, cx);
         match other {
-            None => self.do_host_call(ticket, cx),
-            Some(decision) => self.refuse_host_call(ticket, &decision, cx),
+            None => self.do_host_call(ticket, decisions, talk, cx),
+            Some(decision) => self.refuse_host_call(ticket, &decision, decisions, talk, cx),
         }
     }
 
     /// Returns the server for a request; `None` if no client nor acpipe can serve it. acpipe comes last, except for
     /// its own terminals.
-    fn server(&self, request: &HostRequest, cx: &Cx<'_>) -> Option<HostServer> {
+    pub fn server(
+        &self,
+        request: &HostRequest,
+        talk: &Conversation,
+        cx: &Cx<'_>,
+    ) -> Option<HostServer> {
         let terminal = request.terminal();
-        if terminal.is_some_and(|terminal| cx.hosting.host.has_terminal(&self.talk.id, terminal)) {
+        if terminal.is_some_and(|terminal| cx.hosting.host.has_terminal(&talk.id, terminal)) {
             return Some(HostServer::Acpipe);
         }
         let covers = |client| {
             let declaration = cx.shared.clients.get(client);
             declaration.is_some_and(|d| d.offer().covers(request))
         };
-        let client =
-            self.host_calls
-                .serving_client(request, self.talk.output.subscribers(), covers);
+        let client = self.serving_client(request, talk.output.subscribers(), covers);
         let is_served = cx.shared.served.covers(request);
         let own = || is_served.then_some(HostServer::Acpipe);
         client.map(HostServer::Client).or_else(own)
     }
 
     /// Returns `true` if a client that speaks ACP serves a request that is being judged.
-    fn is_served_in_acp(&self, ticket: Ticket, cx: &Cx<'_>) -> bool {
-        let Some(request) = self.host_calls.judged(ticket) else {
+    pub fn is_served_in_acp(&self, ticket: Ticket, talk: &Conversation, cx: &Cx<'_>) -> bool {
+        let Some(request) = self.judged(ticket) else {
             return false;
         };
-        match self.server(request, cx) {
+        match self.server(request, talk, cx) {
             Some(HostServer::Client(client)) => cx.shared.clients.speaks_acp(client),
             Some(HostServer::Acpipe) | None => false,
         }
     }
 
     /// Shows a request that is refused or needs a client's decision as a tool call with a permission request.
-    fn ask_about_host_call(
+    pub fn ask_about_host_call(
         &mut self,
         ticket: Ticket,
         what: &'static str,
         mut tool: ToolUpdate<'static>,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
         cx: &mut Cx<'_>,
     ) {
         // If an agent's call had this id, the agent's text would be shown beside the question.
-        tool.id = self
-            .talk
-            .turns
-            .own_call_id(&tool.id, self.talk.output.log())
-            .into();
-        let session = self.talk.agent_session().unwrap_or_default().to_owned();
-        let Some(key) = self.host_calls.note_tool(ticket, &tool.id) else {
+        tool.id = talk.turns.own_call_id(&tool.id, talk.output.log()).into();
+        let session = talk.agent_session().unwrap_or_default().to_owned();
+        let Some(key) = self.note_tool(ticket, &tool.id) else {
             return;
         };
         let options = options();
@@ -190,98 +198,115 @@ impl SessionMachine {
             acp: None,
             other: Members::default(),
         };
-        self.permission((what, Some(ticket)), None, &question, cx);
-    }
-
-    /// Records the decision on a request. It is carried out after everything else of the event.
-    pub(super) fn host_decided(&mut self, ticket: Ticket, decision: &Decision, cx: &mut Cx<'_>) {
-        self.host_calls.decide(ticket, decision.clone());
-        cx.hosting.note_decision(&self.talk.id);
+        decisions.permission((what, Some(ticket)), None, &question, talk, cx);
     }
 
     /// Carries out the decisions on file and terminal requests.
-    pub fn do_host_decisions(&mut self, cx: &mut Cx<'_>) {
-        for (ticket, decision) in self.host_calls.take_decisions() {
+    pub fn do_host_decisions(
+        &mut self,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
+        for (ticket, decision) in decisions.take_host_decisions() {
             if decision.approved() {
-                self.do_host_call(ticket, cx);
+                self.do_host_call(ticket, decisions, talk, cx);
             } else {
-                self.refuse_host_call(ticket, &decision, cx);
+                self.refuse_host_call(ticket, &decision, decisions, talk, cx);
             }
         }
     }
 
-    fn refuse_host_call(&mut self, ticket: Ticket, decision: &Decision, cx: &mut Cx<'_>) {
+    pub fn refuse_host_call(
+        &mut self,
+        ticket: Ticket,
+        decision: &Decision,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
         let kind = match decision.choice {
             Some(_) => ErrorKind::Resource,
             None => ErrorKind::Cancelled,
         };
         let error = Error::new(kind, decision.reason.as_str());
-        self.answer_host_call(ticket, &Err(error), cx);
+        self.answer_host_call(ticket, &Err(error), decisions, talk, cx);
     }
 
     /// Carries out a request, or forwards it to a client.
-    fn do_host_call(&mut self, ticket: Ticket, cx: &mut Cx<'_>) {
-        let Some(request) = self.host_calls.judged(ticket) else {
+    pub fn do_host_call(
+        &mut self,
+        ticket: Ticket,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
+        let Some(request) = self.judged(ticket) else {
             return;
         };
-        let client = match self.server(request, cx) {
+        let client = match self.server(request, talk, cx) {
             Some(HostServer::Client(client)) => client,
             Some(HostServer::Acpipe) => {
-                if let Some(request) = self.host_calls.begin_own(ticket) {
-                    self.serve(ticket, request, cx);
+                if let Some(request) = self.begin_own(ticket) {
+                    self.serve(ticket, request, talk, cx);
                 }
                 return;
             }
             None => {
                 let message = "the client that offered this disconnected";
                 let error = Error::new(ErrorKind::Resource, message);
-                self.answer_host_call(ticket, &Err(error), cx);
+                self.answer_host_call(ticket, &Err(error), decisions, talk, cx);
                 return;
             }
         };
-        let id = cx
-            .shared
-            .next_ask(RequestOwner::Session(self.talk.id.clone()));
+        let id = cx.shared.next_ask(RequestOwner::Session(talk.id.clone()));
         let until = cx.until(Timeout::Client);
         let to = (client, cx.shared.clients.speaks_acp(client));
-        let forwarded = self
-            .host_calls
-            .forward(ticket, to, id, &self.talk.id, until);
+        let forwarded = self.forward(ticket, to, id, &talk.id, until);
         let Some(request) = forwarded else {
             return;
         };
         // The client needs the earlier chunks before the request.
-        self.talk.output.number_unsent(cx.clients);
+        talk.output.number_unsent(cx.clients);
         let request = Arc::new(request);
-        self.talk.output.request(client, (id, &request), cx.clients);
+        talk.output.request(client, (id, &request), cx.clients);
     }
 
-    fn serve(&mut self, ticket: Ticket, request: HostRequest, cx: &mut Cx<'_>) {
+    pub fn serve(
+        &mut self,
+        ticket: Ticket,
+        request: HostRequest,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
         if matches!(request, HostRequest::ReleaseTerminal { .. }) {
             // This is the last chance to show its output.
-            self.show_terminals(cx);
+            talk.turns
+                .show_terminals(&mut cx.hosting.host, &mut talk.output, cx.clients);
         }
         let mut env = nested::environment();
         if cx.agent.connection.is_some() {
             env.0.extend(cx.agent.spec.env.0.clone());
         }
         let place = HostScope {
-            roots: self.roots(),
+            roots: talk.roots(),
             env,
         };
-        cx.hosting.host.ask(ticket, &self.talk.id, &place, request);
+        cx.hosting.host.ask(ticket, &talk.id, &place, request);
         cx.requests.push(SessionRequest::SettleHost);
     }
 
     /// Handles a client's response to a forwarded request. Returns `false` if `id` is not such a request.
-    pub(super) fn client_served(
+    pub fn client_served(
         &mut self,
         client: ClientId,
         id: ClientRequestId,
         answer: &ClientAnswer,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
         cx: &mut Cx<'_>,
     ) -> bool {
-        let Some((ticket, method)) = self.host_calls.forwarded(client, id) else {
+        let Some((ticket, method)) = self.forwarded(client, id) else {
             return false;
         };
         let read = parse_answer(method, answer, cx.shared.clients.unknown_fields(client));
@@ -289,10 +314,9 @@ impl SessionMachine {
             warn!(method, %error, "the client's response is not valid; the agent receives an error");
         }
         let until = cx.until(Timeout::Client);
-        self.host_calls.note_answer(ticket, answer, &read, until);
-        self.talk
-            .note_activity(cx.now, "file or terminal", cx.clients);
-        self.answer_host_call(ticket, &read, cx);
+        self.note_answer(ticket, answer, &read, until);
+        talk.note_activity(cx.now, "file or terminal", cx.clients);
+        self.answer_host_call(ticket, &read, decisions, talk, cx);
         true
     }
 
@@ -301,26 +325,29 @@ impl SessionMachine {
         &mut self,
         ticket: Ticket,
         answer: &Result<HostAnswer, Error>,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
         cx: &mut Cx<'_>,
     ) {
         // The agent was waiting for the result, so the idle timer restarts.
-        self.talk
-            .note_activity(cx.now, "file or terminal", cx.clients);
-        self.answer_host_call(ticket, answer, cx);
+        talk.note_activity(cx.now, "file or terminal", cx.clients);
+        self.answer_host_call(ticket, answer, decisions, talk, cx);
     }
 
     /// Gives a request its one answer.
-    pub(super) fn answer_host_call(
+    pub fn answer_host_call(
         &mut self,
         ticket: Ticket,
         answer: &Result<HostAnswer, Error>,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
         cx: &mut Cx<'_>,
     ) {
         cx.hosting.close(ticket);
         if let Ok(HostAnswer::Created(terminal)) = answer {
-            self.approvals.note_terminal(terminal);
+            decisions.approvals.note_terminal(terminal);
         }
-        let Some(call) = self.host_calls.end(ticket) else {
+        let Some(call) = self.end(ticket) else {
             return;
         };
         if let Some(asked) = call.asked {
@@ -328,9 +355,8 @@ impl SessionMachine {
         }
         if let Some(tool) = &call.tool {
             let is_served = answer.is_ok();
-            self.talk
-                .turns
-                .with_turn(&mut self.talk.output, cx.clients, |turn, sink| {
+            talk.turns
+                .with_turn(&mut talk.output, cx.clients, |turn, sink| {
                     turn.served(tool, is_served, sink)
                 });
         }
@@ -346,46 +372,66 @@ impl SessionMachine {
         }
     }
 
-    /// Returns `true` if the session has an open request of this agent connection with this key that can
-    /// still be stopped.
-    #[must_use]
-    pub fn has_host_call(&self, agent: u64, key: &RequestKey) -> bool {
-        self.host_calls.stoppable(agent, key).is_some()
-    }
-
     /// Handles the agent's withdrawal of a request: a forwarded request is withdrawn from the client, and a
     /// file is no longer read or written. The request is answered with an error. Operations on terminals
     /// continue.
-    pub fn host_call_withdrawn(&mut self, key: &RequestKey, cx: &mut Cx<'_>) {
-        if let Some(ticket) = self.host_calls.stoppable(cx.agent.number(), key) {
-            self.stop_host_call(ticket, &DecisionSource::Agent, cx);
+    pub fn host_call_withdrawn(
+        &mut self,
+        key: &RequestKey,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
+        if let Some(ticket) = self.stoppable(cx.agent.number(), key) {
+            self.stop_host_call(ticket, &DecisionSource::Agent, talk, cx);
             let error = Error::new(ErrorKind::Cancelled, "the agent withdrew its request");
-            self.answer_host_call(ticket, &Err(error), cx);
+            self.answer_host_call(ticket, &Err(error), decisions, talk, cx);
         }
     }
 
     /// Ends all requests, because the agent does not have the session any more.
-    pub fn end_host_calls(&mut self, cx: &mut Cx<'_>) {
-        self.end_calls(self.host_calls.all(), cx);
+    pub fn end_host_calls(
+        &mut self,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
+        self.end_calls(self.all(), decisions, talk, cx);
     }
 
     /// Ends the requests of earlier agent connections.
-    pub fn end_old_host_calls(&mut self, cx: &mut Cx<'_>) {
-        self.end_calls(self.host_calls.of_others(cx.agent.number()), cx);
+    pub fn end_old_host_calls(
+        &mut self,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
+        self.end_calls(self.of_others(cx.agent.number()), decisions, talk, cx);
     }
 
     /// Handles a client's departure: the agent gets errors for the requests that the client was serving.
-    pub(super) fn end_host_calls_to(&mut self, client: ClientId, cx: &mut Cx<'_>) {
-        for ticket in self.host_calls.client_left(client) {
+    pub fn end_host_calls_to(
+        &mut self,
+        client: ClientId,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
+        for ticket in self.client_left(client) {
             let message = "the client that served this request disconnected";
             let error = Error::new(ErrorKind::Resource, message);
-            self.answer_host_call(ticket, &Err(error), cx);
+            self.answer_host_call(ticket, &Err(error), decisions, talk, cx);
         }
     }
 
     /// Times out the requests that the client did not answer in time: the agent gets an error.
-    pub(super) fn time_out_client_requests(&mut self, cx: &mut Cx<'_>) {
-        for overdue in self.host_calls.overdue(cx.now) {
+    pub fn time_out_client_requests(
+        &mut self,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
+        for overdue in self.overdue(cx.now) {
             let method = overdue.method;
             let limit = cx.limits().of(Timeout::Client);
             let message = format!(
@@ -394,71 +440,47 @@ impl SessionMachine {
             );
             warn!(method, "{message}");
             let by = &DecisionSource::Timeout(None);
-            self.talk
-                .output
+            talk.output
                 .withdraw(overdue.client, overdue.id, by, cx.clients);
             let error = Error::new(ErrorKind::Resource, message);
             // The agent was waiting for the client, so the idle timer restarts.
-            self.talk
-                .note_activity(cx.now, "file or terminal", cx.clients);
-            self.answer_host_call(overdue.ticket, &Err(error), cx);
+            talk.note_activity(cx.now, "file or terminal", cx.clients);
+            self.answer_host_call(overdue.ticket, &Err(error), decisions, talk, cx);
         }
     }
 
-    fn end_calls(&mut self, tickets: Vec<Ticket>, cx: &mut Cx<'_>) {
+    pub fn end_calls(
+        &mut self,
+        tickets: Vec<Ticket>,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
         for ticket in tickets {
-            self.stop_host_call(ticket, &DecisionSource::End, cx);
+            self.stop_host_call(ticket, &DecisionSource::End, talk, cx);
             let error = Error::new(ErrorKind::Cancelled, "the session ended");
-            self.answer_host_call(ticket, &Err(error), cx);
+            self.answer_host_call(ticket, &Err(error), decisions, talk, cx);
         }
     }
 
-    fn stop_host_call(&mut self, ticket: Ticket, by: &DecisionSource, cx: &mut Cx<'_>) {
-        match self.host_calls.work(ticket) {
+    pub fn stop_host_call(
+        &mut self,
+        ticket: Ticket,
+        by: &DecisionSource,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
+        match self.work(ticket) {
             Some(HostWork::Client(client, ask)) => {
-                self.talk.output.withdraw(client, ask, by, cx.clients);
+                talk.output.withdraw(client, ask, by, cx.clients);
             }
             Some(HostWork::File) => {
                 cx.hosting.host.stop_file(ticket);
-                take_host_effects(cx);
+                cx.take_host_effects();
             }
             None => {}
         }
     }
-
-    /// Pins the directories of the session before it is opened, so that directories that replace them later
-    /// are not served.
-    pub(super) fn hold_roots(&self, cx: &mut Cx<'_>) {
-        if cx.shared.served != HostServices::default() {
-            cx.hosting.host.hold_roots(&self.talk.id, self.roots());
-            take_host_effects(cx);
-        }
-    }
-
-    /// Releases the directories of a session that is closed or not in use.
-    pub fn release_roots(&self, cx: &mut Cx<'_>) {
-        if cx.shared.served != HostServices::default() {
-            cx.hosting.host.release_roots(&self.talk.id);
-            take_host_effects(cx);
-        }
-    }
-
-    /// Returns the directories that are served to the session.
-    fn roots(&self) -> Vec<String> {
-        let more = self
-            .talk
-            .settings
-            .options()
-            .additional_directories
-            .iter()
-            .cloned();
-        std::iter::once(self.talk.cwd.clone()).chain(more).collect()
-    }
-}
-
-fn take_host_effects(cx: &mut Cx<'_>) {
-    let effects = cx.hosting.host.take_effects().into_iter();
-    cx.effects.extend(effects.map(Effect::Host));
 }
 
 fn send_answer(key: &RequestKey, answer: Result<&HostAnswer, &Error>, cx: &mut Cx<'_>) {

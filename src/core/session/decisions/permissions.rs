@@ -1,18 +1,21 @@
 //! Permission requests of agents: the policy decides them, or has a client asked.
 
-use super::SessionMachine;
-use super::client_requests::RequestDraft;
 use crate::core::builtin_agents::hints;
 use crate::core::client_request::ClientRequest;
 use crate::core::client_requests::{NO_CLIENT, OpenRequestKind, TOO_MANY_OPEN};
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
+use crate::core::dialect::AgentAnswer;
 use crate::core::dialects::traits;
 use crate::core::elicitation::ElicitationDetails;
 use crate::core::event::{OptionKind, Permission, PermissionOption};
 use crate::core::host::Ticket;
 use crate::core::limits::Timeout;
 use crate::core::policy::{Effect, Subject, Verdict};
+use crate::core::session::decisions::client_requests::RequestDraft;
+use crate::core::session::decisions::unapproved_runs::is_against;
+use crate::core::session::terms::asking::judges_calls;
+use crate::core::session::{Conversation, Decisions};
 use crate::core::timeout_error::millis;
 use crate::core::turn::{with_asked_call_id, written};
 use crate::proto::wire::{AskedTool, LedgerEntry, OfferedKind, OfferedOption, PermissionParams};
@@ -28,7 +31,7 @@ enum PermissionRoute {
     Inquire,
 }
 
-impl SessionMachine {
+impl Decisions {
     /// Answers a permission request, or asks the clients. After a cancel nothing is approved. `what` is the
     /// kind in the ledger; `ticket` is the file or terminal request that waits for the answer.
     pub fn permission(
@@ -36,27 +39,26 @@ impl SessionMachine {
         (what, ticket): (&str, Option<Ticket>),
         subagent: Option<&str>,
         permission: &Permission<'_>,
+        talk: &mut Conversation,
         cx: &mut Cx<'_>,
     ) {
-        let Some((turn_id, subject)) = self.subject_of(subagent, permission, cx) else {
+        let Some((turn_id, subject)) = self.subject_of(subagent, permission, talk, cx) else {
             let session = &permission.session;
             warn!(%session, "refused a question of a session that is not open");
             let cancelled = Decision::cancelled(DecisionSource::End);
-            self.answer_agent(&permission.key, ticket, &cancelled, cx);
+            self.answer_agent(&permission.key, ticket, &cancelled, talk, cx);
             return;
         };
-        let course = if self.talk.may_act(&permission.tool.id) && cx.agent.is_serving() {
-            self.course(&subject, permission, cx)
+        let course = if talk.may_act(&permission.tool.id) && cx.agent.is_serving() {
+            self.course(&subject, permission, talk, cx)
         } else {
             PermissionRoute::Decided(Box::new(Decision::cancelled(DecisionSource::Cancel)))
         };
         let automatic = matches!(course, PermissionRoute::Decided(_));
-        self.talk
-            .note_activity(cx.now, "permission question", cx.clients);
+        talk.note_activity(cx.now, "permission question", cx.clients);
         let mut shown = None;
-        self.talk
-            .turns
-            .with_turn_of(&turn_id, &mut self.talk.output, cx.clients, |turn, sink| {
+        talk.turns
+            .with_turn_of(&turn_id, &mut talk.output, cx.clients, |turn, sink| {
                 let mut question = turn.ask(subagent, permission, &subject, automatic, sink);
                 let tool = turn.asked(&question).unwrap_or_default();
                 match &course {
@@ -73,7 +75,7 @@ impl SessionMachine {
                 }
                 shown = Some((question, tool));
             });
-        self.talk.turns.note_tool(&permission.tool.id, cx.now);
+        talk.turns.note_tool(&permission.tool.id, cx.now);
         let Some((question, tool_call)) = shown else {
             return;
         };
@@ -100,33 +102,34 @@ impl SessionMachine {
         match course {
             PermissionRoute::Decided(decision) => {
                 let RequestDraft { turn_id, entry, .. } = asking;
-                let other = self.log_decision(&turn_id, entry, &decision, cx);
+                let other = self.log_decision(&turn_id, entry, &decision, talk, cx);
                 let decision = other.as_ref().unwrap_or(&*decision);
-                self.answer_agent(&permission.key, ticket, decision, cx);
+                self.answer_agent(&permission.key, ticket, decision, talk, cx);
             }
             PermissionRoute::Ask(rule) => {
                 let own = permission
                     .acp
                     .and_then(|asked| with_asked_call_id(asked, &permission.tool.id));
                 let original = own.as_deref().or(permission.acp);
-                self.ask_permission(asking, rule, tool_call, original, cx);
+                self.ask_permission(asking, rule, tool_call, original, talk, cx);
             }
-            PermissionRoute::Inquire => self.ask_user(asking, Some(tool_call), None, cx),
+            PermissionRoute::Inquire => self.ask_user(asking, Some(tool_call), None, talk, cx),
         }
     }
 
     /// Asks the clients whether a tool may run.
-    fn ask_permission(
+    pub fn ask_permission(
         &mut self,
         mut asking: RequestDraft<'_>,
         rule: String,
         tool_call: AskedTool,
         original: Option<&RawValue>,
+        talk: &mut Conversation,
         cx: &mut Cx<'_>,
     ) {
         asking.entry.rule = Some(rule.clone());
         let request = ClientRequest::Permission(Box::new(PermissionParams {
-            session_id: self.talk.id.clone(),
+            session_id: talk.id.clone(),
             turn_id: Some(asking.turn_id.clone()),
             question_id: asking.about.question().id.clone(),
             tool_call,
@@ -137,22 +140,21 @@ impl SessionMachine {
             rule,
             deadline_ms: cx.limits().of(Timeout::Answer).map(millis),
         }));
-        let request = self
-            .talk
-            .with_original(request, "session/request_permission", original);
-        self.ask_client(asking, request, cx);
+        let request = talk.with_original(request, "session/request_permission", original);
+        self.ask_client(asking, request, talk, cx);
     }
 
     /// Returns the turn of a permission request and the subject for the policy.
-    pub(super) fn subject_of(
+    pub fn subject_of(
         &mut self,
         subagent: Option<&str>,
         permission: &Permission<'_>,
+        talk: &mut Conversation,
         cx: &mut Cx<'_>,
     ) -> Option<(String, Subject)> {
-        let turn_id = self.asking_turn(Some(&permission.tool.id), cx)?;
-        let turn = self.talk.turns.turn_of(&turn_id)?;
-        let subject = turn.subject(subagent, permission, &self.talk.cwd);
+        let turn_id = self.asking_turn(Some(&permission.tool.id), talk, cx)?;
+        let turn = talk.turns.turn_of(&turn_id)?;
+        let subject = turn.subject(subagent, permission, &talk.cwd);
         let spec = cx.agent.spec;
         let subject = if hints::titles_name_tools(&spec.command, &spec.args) {
             subject.with_titled_name()
@@ -164,34 +166,39 @@ impl SessionMachine {
 
     /// Returns the id of the turn in which the agent asks: the prompted turn if one runs, otherwise a
     /// background turn.
-    pub(super) fn asking_turn(&mut self, tool: Option<&str>, cx: &mut Cx<'_>) -> Option<String> {
-        if let Some(running) = self
-            .talk
-            .turns
-            .prompted()
-            .filter(|r| !r.waits_for_background)
-        {
+    pub fn asking_turn(
+        &mut self,
+        tool: Option<&str>,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) -> Option<String> {
+        if let Some(running) = talk.turns.prompted().filter(|r| !r.waits_for_background) {
             return Some(running.turn_id.clone());
         }
-        self.talk.begin_background(tool, cx);
-        let background_turn = self.talk.turns.background()?;
+        talk.begin_background(tool, cx);
+        let background_turn = talk.turns.background()?;
         Some(background_turn.turn_id.clone())
     }
 
     /// Returns the policy's verdict on a subject, with the tool lists of the session.
-    pub(super) fn verdict(&self, subject: &Subject, cx: &Cx<'_>) -> Verdict {
+    pub fn verdict(&self, subject: &Subject, talk: &Conversation, cx: &Cx<'_>) -> Verdict {
         let policy = cx.policy();
         if traits(cx.agent.spec.protocol).enforces_tool_lists {
             policy.judge(subject)
         } else {
-            policy.judge_in(subject, self.talk.settings.options())
+            policy.judge_in(subject, talk.settings.options())
         }
     }
 
     /// Returns the policy's verdict on a call for which the agent requests no permission: the tool lists of the
     /// session count, also where the agent enforces them.
-    pub(super) fn verdict_without_request(&self, subject: &Subject, cx: &Cx<'_>) -> Verdict {
-        cx.policy().judge_in(subject, self.talk.settings.options())
+    pub fn verdict_without_request(
+        &self,
+        subject: &Subject,
+        talk: &Conversation,
+        cx: &Cx<'_>,
+    ) -> Verdict {
+        cx.policy().judge_in(subject, talk.settings.options())
     }
 
     /// Derives the handling of a permission request from the policy's verdict.
@@ -199,19 +206,24 @@ impl SessionMachine {
         &self,
         subject: &Subject,
         permission: &Permission<'_>,
+        talk: &Conversation,
         cx: &Cx<'_>,
     ) -> PermissionRoute {
         let policy = cx.policy();
-        let verdict = self.verdict(subject, cx);
+        let verdict = self.verdict(subject, talk, cx);
         // A client that speaks ACP gets the agent's own request, and shows it as its user expects.
-        let is_original = permission.acp.is_some() && self.talk.output.has_acp_client();
+        let is_original = permission.acp.is_some() && talk.output.has_acp_client();
         let is_gate = is_gate(subject, permission);
         let is_form = permission.form.is_some() && !is_original;
         // A client that comes back can answer, too.
-        let are_awaited = self.talk.output.subscribers().are_awaited();
-        let asks_users = are_awaited || !self.clients_with(|can| can.questions, cx).is_empty();
-        let asks_clients = are_awaited || !self.clients_with(|can| can.permissions, cx).is_empty();
-        let full = self.talk.output.requests().are_full();
+        let are_awaited = talk.output.subscribers().are_awaited();
+        let asks_users =
+            are_awaited || !self.clients_with(|can| can.questions, talk, cx).is_empty();
+        let asks_clients = are_awaited
+            || !self
+                .clients_with(|can| can.permissions, talk, cx)
+                .is_empty();
+        let full = talk.output.requests().are_full();
         let unless_full = |why| if full { TOO_MANY_OPEN } else { why };
         let (allow, by) = match verdict.effect {
             Effect::Deny => (false, verdict.by),
@@ -244,7 +256,7 @@ impl SessionMachine {
 }
 
 /// Creates the ledger entry for a question, without the decision.
-pub(super) fn entry(what: &str, question: &str, tool: &AskedTool, subject: Subject) -> LedgerEntry {
+pub fn entry(what: &str, question: &str, tool: &AskedTool, subject: Subject) -> LedgerEntry {
     LedgerEntry {
         what: what.to_owned(),
         question_id: question.to_owned(),
@@ -266,7 +278,7 @@ fn is_gate(subject: &Subject, permission: &Permission<'_>) -> bool {
 }
 
 /// Converts permission options to their wire form.
-pub(super) fn offer(options: &[PermissionOption]) -> Vec<OfferedOption> {
+pub fn offer(options: &[PermissionOption]) -> Vec<OfferedOption> {
     options.iter().map(offered).collect()
 }
 
@@ -281,5 +293,73 @@ fn offered(option: &PermissionOption) -> OfferedOption {
             OptionKind::RejectAlways => OfferedKind::RejectAlways,
             OptionKind::Unknown => OfferedKind::Unknown,
         },
+    }
+}
+
+impl Decisions {
+    /// Decides about a tool: the agent runs it, requests permission, or must not run it. A tool that cannot
+    /// be judged is denied.
+    pub fn judge_call(
+        &mut self,
+        subagent: Option<&str>,
+        call: &Permission<'_>,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
+        let effect = self.effect_of(subagent, call, talk, cx);
+        if let Some(connection) = &mut cx.agent.connection {
+            connection.answer(&call.key, AgentAnswer::Hook(effect));
+        }
+    }
+
+    pub fn effect_of(
+        &mut self,
+        subagent: Option<&str>,
+        call: &Permission<'_>,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) -> Effect {
+        if !judges_calls(&talk.settings, cx) {
+            return Effect::Allow;
+        }
+        let Some((turn_id, subject)) = self.subject_of(subagent, call, talk, cx) else {
+            warn!(session = %call.session, "refused a tool of a session that is not open");
+            return Effect::Deny;
+        };
+        let verdict = self.verdict_without_request(&subject, talk, cx);
+        match verdict.effect {
+            Effect::Deny => {}
+            // A permission request follows. If the agent runs the tool without one, that is reported.
+            Effect::Ask if is_against(&verdict, &subject, false) => return Effect::Ask,
+            Effect::Ask | Effect::Allow => {
+                // The tool is judged here, so that it needs no notice for running without a permission request.
+                talk.turns
+                    .with_turn_of(&turn_id, &mut talk.output, cx.clients, |turn, _| {
+                        turn.note_allowed(&call.tool, &subject);
+                    });
+                return Effect::Allow;
+            }
+        }
+        let decision = Decision::of(
+            false,
+            false,
+            &call.options,
+            DecisionSource::Policy(verdict.by),
+        );
+        talk.note_activity(cx.now, "tool", cx.clients);
+        let mut shown = None;
+        talk.turns
+            .with_turn_of(&turn_id, &mut talk.output, cx.clients, |turn, sink| {
+                let question = turn.ask(subagent, call, &subject, true, sink);
+                turn.decide(&question, &decision, sink);
+                let tool = turn.asked(&question).unwrap_or_default();
+                shown = Some((question, tool));
+            });
+        if let Some((question, tool)) = shown {
+            let mut entry = entry("permission", &question.id, &tool, subject);
+            entry.tool_call = written(&call.tool);
+            self.log_decision(&turn_id, entry, &decision, talk, cx);
+        }
+        Effect::Deny
     }
 }
