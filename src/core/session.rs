@@ -7,7 +7,6 @@
 mod abandoned;
 mod approvals;
 mod attach;
-mod background;
 mod claims;
 mod clients;
 mod closing;
@@ -27,8 +26,8 @@ mod panic_repair;
 mod pending;
 mod policy_notices;
 mod preamble;
-mod prompt_retry;
-mod prompted_turn;
+mod prompt_events;
+mod prompting;
 mod prompts;
 mod queue;
 mod receipt;
@@ -37,8 +36,6 @@ mod restore;
 mod session_agents;
 mod setting_calls;
 mod settings;
-mod steering;
-mod structured_answer;
 mod summary;
 mod terms;
 #[cfg(test)]
@@ -54,7 +51,7 @@ mod wait_notices;
 use super::cx::SessionRequest;
 use super::ids::AgentRef;
 use super::log::Log;
-use crate::proto::wire::{McpServer, Rung};
+use crate::proto::wire::McpServer;
 pub use approvals::Approvals;
 pub use conversation::{Conversation, Stage};
 pub use decisions::Decisions;
@@ -62,11 +59,11 @@ pub use decisions::unapproved_runs::{MAY_HAVE_RUN, RAN_UNAPPROVED, RUN_NOTICES};
 use handover::Handover;
 use host_calls::HostCalls;
 pub use lifecycle::stored_info;
-pub use one_shot::OneShot;
 use output::SessionOutput;
 pub use output::{SessionSink, UpdateOrigin};
 pub use pending::{RequiredSettings, SettingsRestore};
 pub use preamble::Preamble;
+pub use prompting::Prompting;
 pub use queue::{MAX_PROMPTS, Queue, Queued};
 use serde_json::{Map, Value};
 pub use session_agents::{Given, SessionAgents};
@@ -89,14 +86,12 @@ pub struct SessionMachine {
     pub acp_setup: Map<String, Value>,
     /// `true` if the next opening forks the agent's session instead of continuing it.
     pub forks: bool,
-    /// Strategy that restored the session. Set only while a new session may replace it.
-    pub restored_by: Option<Rung>,
     /// Decisions about the requests of the agent.
     pub decisions: Decisions,
     /// Requests of the agent for files and terminals.
     host_calls: HostCalls,
-    /// Set if the session serves one `execute` call and is removed after it.
-    pub one_shot: Option<OneShot>,
+    /// Sending of prompts, and ends of turns.
+    pub prompting: Prompting,
     /// `true` after a panic interrupted the handling of an event of the session.
     pub was_handling: bool,
 }
@@ -111,10 +106,9 @@ impl SessionMachine {
             mcp_servers: Vec::new(),
             acp_setup: Map::new(),
             forks: false,
-            restored_by: None,
             decisions: Decisions::default(),
             host_calls: HostCalls::default(),
-            one_shot: None,
+            prompting: Prompting::default(),
             was_handling: false,
         }
     }

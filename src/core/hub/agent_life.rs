@@ -82,7 +82,8 @@ impl Hub {
             agent.gone(error, may_start, cx);
         });
         let waiting = self.sessions.of(agent);
-        let waiting = waiting.filter(|s| !s.queue.is_empty() || s.waits_for_agent());
+        let waiting =
+            waiting.filter(|s| !s.queue.is_empty() || s.prompting.waits_for_agent(&s.talk));
         let waiting: Vec<String> = waiting.map(|session| session.id.clone()).collect();
         self.pending.freed.extend(waiting);
         self.finish_if_done(cx.clients);

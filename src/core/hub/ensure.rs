@@ -141,7 +141,7 @@ impl Hub {
             if strategy == Strategy::Only(Rung::New) {
                 session.release_at_agent(cx);
             }
-            session.forget_abandoned(cx);
+            session.prompting.forget_abandoned(&mut session.talk, cx);
             session.end_background(cx);
             if !p.mcp_servers.is_empty() {
                 session.mcp_servers = p.mcp_servers;
@@ -290,7 +290,10 @@ fn ensured_already(
                 .reply(token, Ok(Reply::Session(Box::new(result))));
             Ok(true)
         }
-        Stage::Live { .. } => session.may_be_opened_anew(&p.strategy).map(|()| false),
+        Stage::Live { .. } => session
+            .prompting
+            .may_be_opened_anew(&p.strategy, &session.talk)
+            .map(|()| false),
         Stage::Resting => Ok(false),
     }
 }

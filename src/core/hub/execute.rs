@@ -6,7 +6,7 @@ use crate::core::client::Token;
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::log::Log;
 use crate::core::output_schema;
-use crate::core::session::{OneShot, SessionMachine};
+use crate::core::session::{Prompting, SessionMachine};
 use crate::core::store::{MemoryStore, Store as _};
 use crate::proto::wire::{ExecuteParams, PromptParams, PromptWhenBusy, SessionOptions};
 use std::path::Path;
@@ -57,7 +57,7 @@ impl Hub {
         let log = Log::open(MemoryStore.open(&id)?)?;
         let mut session = SessionMachine::new(id.clone(), agent, cwd, log);
         session.set_options(options, &wished, protocol);
-        session.one_shot = Some(OneShot::new(p.retry));
+        session.prompting = Prompting::of_one_call(p.retry);
         self.sessions.insert(id.clone(), session);
         self.with(&id, cx, |session, cx| {
             session.join(token.client, cx);

@@ -41,7 +41,8 @@ impl Hub {
                 self.total_limits.hand_over(former, token);
                 return Ok(());
             }
-            self.session(id)?.must_not_have(given)?;
+            let session = self.session(id)?;
+            session.prompting.must_not_have(given, &session.talk)?;
             if self.replays_turn(id, given, &p.message.parts, p.rerun, token)? {
                 return Ok(());
             }
@@ -52,8 +53,8 @@ impl Hub {
         let crashed = machine.is_stopping() && machine.has_crashed();
         let held = machine.holds(token);
         let session = self.session(id)?;
-        session.takes_prompt(&p)?;
-        let goes = !held && session.is_free() && session.queue.is_empty();
+        session.prompting.takes_prompt(&p, &session.talk)?;
+        let goes = !held && session.prompting.is_free(&session.talk) && session.queue.is_empty();
         let rests = matches!(session.talk.stage, Stage::Resting) && !crashed;
         if stopping && !held {
             return Err(out_of_order(STOPPING));
@@ -93,7 +94,8 @@ impl Hub {
             return;
         };
         let agent = session.agent;
-        if session.waits_for_agent() && !self.agents.get(agent).is_stopping() {
+        if session.prompting.waits_for_agent(&session.talk) && !self.agents.get(agent).is_stopping()
+        {
             let room = self.make_room(id, agent, cx);
             let needed = room.and_then(|()| self.ensure_agent(id, agent, cx));
             self.with(id, cx, |session, cx| match needed {
@@ -104,7 +106,9 @@ impl Hub {
         }
         // After a prompt that cannot be sent, the next one is tried.
         while let Some(queued) = self
-            .with(id, cx, super::super::session::SessionMachine::next_prompt)
+            .with(id, cx, |session, cx| {
+                session.prompting.next_prompt(&mut session.talk, cx)
+            })
             .flatten()
         {
             self.catch_in_call(queued.token, cx, |hub, cx| {

@@ -133,7 +133,7 @@ impl Hub {
     /// Restores the sessions that had to wait for the turns of other sessions to end.
     fn recover_abandoned(&mut self, cx: &mut HubCx<'_>) {
         let sessions = self.sessions.values();
-        let overdue = sessions.filter(|s| s.is_abandoned_overdue());
+        let overdue = sessions.filter(|s| s.prompting.is_abandoned_overdue(&s.talk));
         let overdue: Vec<String> = overdue.map(|session| session.id.clone()).collect();
         for id in overdue {
             let others_run = self.others_run(&id);

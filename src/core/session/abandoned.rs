@@ -8,7 +8,6 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
 use crate::core::limits::Timeout;
 use crate::core::turn_ending::Ending;
-use crate::proto::wire::{Rung, Strategy};
 use std::time::Instant;
 use tracing::warn;
 
@@ -33,35 +32,17 @@ impl SessionMachine {
             // The cancel timeout applies once more before the session is restored without the turn.
             until: cx.until(Timeout::Cancel),
         });
-        self.end_turn(Ending::Failed(error), cx);
+        self.prompting.end_turn(
+            Ending::Failed(error),
+            &mut self.decisions,
+            &mut self.talk,
+            cx,
+        );
         if let Some(connection) = &mut cx.agent.connection {
             let session = self.talk.id.clone();
             connection.calls.insert(call, Call::Prompt { session });
         }
         self.end_own_process(cx);
-    }
-
-    /// Returns `true` if `call` is the prompt of the abandoned turn. The session is then free again.
-    pub(super) fn was_abandoned(&mut self, call: CallId, cx: &mut Cx<'_>) -> bool {
-        let late = self
-            .talk
-            .abandoned
-            .take_if(|abandoned| abandoned.call == call);
-        if late.is_some() {
-            // Updates received after the turn was abandoned belonged to it.
-            self.end_unprompted(None, cx);
-            cx.requests.push(SessionRequest::Free);
-        }
-        late.is_some()
-    }
-
-    /// Stops waiting for the response to the abandoned turn.
-    pub fn forget_abandoned(&mut self, cx: &mut Cx<'_>) {
-        if let Some(abandoned) = self.talk.abandoned.take()
-            && let Some(connection) = &mut cx.agent.connection
-        {
-            connection.calls.remove(&abandoned.call);
-        }
     }
 
     /// Ends the wait for the response to the abandoned turn. The session is restored without it, now or after
@@ -71,16 +52,6 @@ impl SessionMachine {
             abandoned.until = None;
             self.recover_abandoned(others_run, cx);
         }
-    }
-
-    /// Returns `true` if the session waits for the turns of other sessions before it is restored without the
-    /// abandoned turn.
-    #[must_use]
-    pub fn is_abandoned_overdue(&self) -> bool {
-        self.talk
-            .abandoned
-            .as_ref()
-            .is_some_and(|a| a.until.is_none())
     }
 
     /// Frees the session from a turn that does not end. If no other turn runs in the agent process, the agent
@@ -132,22 +103,6 @@ impl SessionMachine {
         );
         self.session_lost(&too_late(), cx);
         true
-    }
-
-    /// Checks that a live session may be opened again, which it may not during a turn. Strategy `new` is also
-    /// allowed while the agent has not ended a cancelled turn.
-    ///
-    /// # Errors
-    /// `busy`.
-    pub fn may_be_opened_anew(&self, strategy: &Strategy) -> Result<(), Error> {
-        let session_lost = self.talk.abandoned.is_some() && *strategy != Strategy::Only(Rung::New);
-        if !self.talk.turns.is_prompted() && !session_lost {
-            return Ok(());
-        }
-        let id = &self.talk.id;
-        let message =
-            format!("session {id:?} is in a turn; call session/ensure again after the turn");
-        Err(Error::new(ErrorKind::Busy, message))
     }
 }
 

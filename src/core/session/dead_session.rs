@@ -35,7 +35,7 @@ impl SessionMachine {
         debug!(session = id, %error, "error of the agent");
         let new = Strategy::Only(Rung::New);
         let mut restore_plan = RestorePlan::plan(&new, can, RestoreFacts::default());
-        if let Some(rung) = self.restored_by.take() {
+        if let Some(rung) = self.prompting.restored_by.take() {
             restore_plan.note(rung, error);
         }
         if let Some(agent_session) = self.talk.agent_session().map(str::to_owned) {
@@ -63,7 +63,7 @@ impl SessionMachine {
         match &self.talk.stage {
             Stage::Live { agent_session }
                 if *agent_session == set.agent_session
-                    && self.restored_by.is_some()
+                    && self.prompting.restored_by.is_some()
                     && !self.talk.turns.is_prompted()
                     && cx.agent.ready().is_some() =>
             {

@@ -31,7 +31,8 @@ impl SessionMachine {
             );
             return Err(Error::new(ErrorKind::Busy, message));
         }
-        self.end_background(cx);
+        self.prompting
+            .end_background(&mut self.decisions, &mut self.talk, cx);
         self.release(cx);
         self.handover = Some(Handover {
             agent: self.talk.agent,

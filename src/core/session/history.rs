@@ -18,7 +18,8 @@ impl SessionMachine {
     pub fn clear_messages(&mut self, archive: bool, cx: &mut Cx<'_>) -> Result<(), Error> {
         let at = cx.time();
         self.talk.must_be_idle()?;
-        self.end_background(cx);
+        self.prompting
+            .end_background(&mut self.decisions, &mut self.talk, cx);
         self.talk.write(cx)?;
         self.talk.output.catch_up_at_end(cx.clients);
         self.talk.output.clear(&at, archive)

@@ -15,10 +15,19 @@ impl SessionMachine {
     pub fn session_lost(&mut self, error: &Error, cx: &mut Cx<'_>) {
         self.decisions
             .cancel_requests(&DecisionSource::End, &mut self.talk, cx);
-        if !self.survives_loss(error, cx) {
-            self.end_turn(Ending::Failed(error.clone()), cx);
+        if !self
+            .prompting
+            .survives_loss(error, &mut self.decisions, &mut self.talk, cx)
+        {
+            self.prompting.end_turn(
+                Ending::Failed(error.clone()),
+                &mut self.decisions,
+                &mut self.talk,
+                cx,
+            );
         }
-        self.end_unprompted(Some(error), cx);
+        self.prompting
+            .end_unprompted(Some(error), &mut self.decisions, &mut self.talk, cx);
         for token in self.talk.settings.pending_mut().take_waiting() {
             cx.clients.reply(token, Err(error.clone()));
         }
@@ -26,7 +35,7 @@ impl SessionMachine {
         self.talk.leave_directory(cx);
         self.host_calls
             .end_host_calls(&mut self.decisions, &mut self.talk, cx);
-        self.forget_abandoned(cx);
+        self.prompting.forget_abandoned(&mut self.talk, cx);
         cx.requests.push(SessionRequest::Free);
         self.talk.rest();
         // Queued prompts still need the session. Prompts that wait for another environment open it later.
@@ -50,10 +59,24 @@ impl SessionMachine {
         // No later agent gets the answers.
         self.decisions
             .cancel_requests(&DecisionSource::End, &mut self.talk, cx);
-        if renews || !self.survives_loss(error, cx) {
-            self.end_turn(Ending::Failed(error.clone()), cx);
+        if renews
+            || !self
+                .prompting
+                .survives_loss(error, &mut self.decisions, &mut self.talk, cx)
+        {
+            self.prompting.end_turn(
+                Ending::Failed(error.clone()),
+                &mut self.decisions,
+                &mut self.talk,
+                cx,
+            );
         }
-        self.end_unprompted(Some(error).filter(|_| broke_off), cx);
+        self.prompting.end_unprompted(
+            Some(error).filter(|_| broke_off),
+            &mut self.decisions,
+            &mut self.talk,
+            cx,
+        );
         for token in self.talk.settings.pending_mut().take_waiting() {
             cx.clients.reply(token, Err(error.clone()));
         }
@@ -66,7 +89,11 @@ impl SessionMachine {
     /// Handles a requested stop of the agent: cancels the running turn and fails the queued prompts.
     pub fn agent_stopping(&mut self, cx: &mut Cx<'_>) {
         let message = "the agent was disconnected before the prompt's turn began";
-        self.fail_queue(&Error::new(ErrorKind::Cancelled, message), cx.clients);
+        self.prompting.fail_queue(
+            &Error::new(ErrorKind::Cancelled, message),
+            &mut self.talk,
+            cx.clients,
+        );
         self.cancel(None, cx);
     }
 
@@ -76,7 +103,8 @@ impl SessionMachine {
     /// `busy`.
     pub fn close(&mut self, cx: &mut Cx<'_>) -> Result<(), Error> {
         self.talk.must_be_idle()?;
-        self.end_background(cx);
+        self.prompting
+            .end_background(&mut self.decisions, &mut self.talk, cx);
         // The log may lack changes outside of turns, such as the title, and records from before the session
         // was open. A full disk does not prevent the close.
         let _ = match self.talk.output.log().identity() {

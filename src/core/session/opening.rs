@@ -43,7 +43,7 @@ impl SessionMachine {
     /// Starts the restore of the session with a strategy.
     pub fn open(&mut self, strategy: Strategy, cx: &mut Cx<'_>) {
         self.talk.begin_opening(strategy, Vec::new());
-        if self.is_one_shot() {
+        if self.prompting.is_one_shot() {
             // No client sees the receipt before the prompt is sent.
             self.talk.require(RequiredSettings::ALL);
         }
@@ -245,7 +245,7 @@ impl SessionMachine {
         }
         let failed = restore.failed().to_vec();
         let cost = restore.cost();
-        self.restored_by = Some(rung).filter(|rung| *rung != Rung::New && may_be_new);
+        self.prompting.restored_by = Some(rung).filter(|rung| *rung != Rung::New && may_be_new);
         self.talk.turns.set_cost(match rung {
             Rung::New => Some(0.0),
             // Only acpipe knows the earlier cost of the session.
@@ -255,7 +255,8 @@ impl SessionMachine {
         self.talk.turns.note_cost(cost);
         if rung == Rung::New {
             // The background turn belongs to the session that this one replaces.
-            self.end_unprompted(None, cx);
+            self.prompting
+                .end_unprompted(None, &mut self.decisions, &mut self.talk, cx);
             if on_lost.clear {
                 self.talk.output.catch_up_at_end(cx.clients);
             }
@@ -379,7 +380,10 @@ impl SessionMachine {
         let restored = SessionRequest::Restored(Ok(Box::new(recovery)));
         cx.requests.push(restored);
         self.set_queued(cx);
-        if !self.resume_stale_turn(cx) {
+        if !self
+            .prompting
+            .resume_stale_turn(&mut self.decisions, &mut self.talk, cx)
+        {
             cx.requests.push(SessionRequest::NextPrompt);
         }
     }
@@ -423,10 +427,13 @@ impl SessionMachine {
         for token in waiters.into_iter().chain(settings) {
             cx.clients.reply(token, Err(error.clone()));
         }
-        let is_retried = self.retries_opening(error, cx.now);
+        let is_retried = self
+            .prompting
+            .retries_opening(error, cx.now, &mut self.talk);
         forget_call(last_call, cx);
         if !is_retried {
-            self.cannot_open(error, cx);
+            self.prompting
+                .cannot_open(error, &mut self.decisions, &mut self.talk, cx);
         }
         if self.talk.output.log().is_empty() && !is_retried {
             // The log was created for this restore and is empty.

@@ -188,7 +188,8 @@ impl SessionMachine {
         };
         self.reset_options();
         // A background turn that began meanwhile ends, and is kept.
-        self.end_unprompted(Some(error), cx);
+        self.prompting
+            .end_unprompted(Some(error), &mut self.decisions, &mut self.talk, cx);
         if self.talk.output.log().identity().is_none() && self.talk.output.log().seq() == 0 {
             // The log was created for this restore, and the agent's replay belongs to no session now.
             let _ = self.talk.output.remove(false);

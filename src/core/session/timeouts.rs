@@ -151,7 +151,12 @@ impl SessionMachine {
             running.timed_out = Some(error.clone());
         }
         if !self.cancel(Some(turn_id), cx) {
-            self.end_turn(Ending::Failed(error), cx);
+            self.prompting.end_turn(
+                Ending::Failed(error),
+                &mut self.decisions,
+                &mut self.talk,
+                cx,
+            );
         }
     }
 

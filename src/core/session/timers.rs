@@ -130,7 +130,7 @@ impl SessionMachine {
             SessionTimer::ClientRequest => self.host_calls.deadlines().min(),
             SessionTimer::Quiet => self.talk.turns.background()?.quiet_at,
             SessionTimer::RetryPause => self.talk.turns.prompted()?.attempts.paused_until(),
-            SessionTimer::NextAttempt => self.reopen_at(),
+            SessionTimer::NextAttempt => self.prompting.reopen_at(&self.talk),
             SessionTimer::Setting => self.talk.settings.pending().deadline(),
             SessionTimer::AbandonedTurn => self.talk.abandoned.as_ref()?.until,
             SessionTimer::RestoreLimit => match &self.talk.stage {
@@ -180,7 +180,7 @@ impl SessionMachine {
                     }
                 }
                 SessionTimer::NextAttempt => {
-                    let one_shot = self.one_shot.as_mut();
+                    let one_shot = self.prompting.one_shot.as_mut();
                     extend(one_shot.and_then(|o| o.reopen_at.as_mut()), by);
                 }
                 SessionTimer::Setting => self.talk.settings.pending_mut().postpone(by),
@@ -229,9 +229,15 @@ impl SessionMachine {
                 self.host_calls
                     .time_out_client_requests(&mut self.decisions, &mut self.talk, cx)
             }
-            SessionTimer::Quiet => self.end_quiet_turn(cx),
-            SessionTimer::RetryPause => self.end_pause(cx),
-            SessionTimer::NextAttempt => self.reopen_for_attempt(cx),
+            SessionTimer::Quiet => {
+                self.prompting
+                    .end_quiet_turn(&mut self.decisions, &mut self.talk, cx)
+            }
+            SessionTimer::RetryPause => {
+                self.prompting
+                    .end_pause(&mut self.decisions, &mut self.talk, cx)
+            }
+            SessionTimer::NextAttempt => self.prompting.reopen_for_attempt(cx),
             SessionTimer::Setting => self.time_out_settings(cx),
             SessionTimer::AbandonedTurn => self.give_up_abandoned(others_run, cx),
             SessionTimer::RestoreLimit => self.time_out_restore(cx),

@@ -1,9 +1,8 @@
 //! Stored conversation that an agent without memory receives with each prompt.
 
-use super::{SessionMachine, SessionOutput};
+use super::SessionOutput;
 use crate::core::backend_options::HistoryLimit;
-use crate::core::cx::Cx;
-use crate::core::dialect::{AgentCall, Transcript};
+use crate::core::dialect::Transcript;
 use crate::core::error::Error;
 use crate::core::log::{MessagePart, Reader};
 use crate::core::profile::Profile;
@@ -15,39 +14,11 @@ const READ_BYTES: u64 = 8 << 20;
 /// Bytes of JSON that are counted as one token.
 const TOKEN_BYTES: usize = 4;
 
-impl SessionMachine {
-    /// Passes the stored conversation to an agent that does not remember it. The message of the prompt is not
-    /// stored yet.
-    ///
-    /// # Errors
-    /// The log cannot be read.
-    pub(super) fn give_transcript(
-        &mut self,
-        message: &Value,
-        cx: &mut Cx<'_>,
-    ) -> Result<(), Error> {
-        let limit = cx.agent.spec.backend.history;
-        let agent_session = self.talk.agent_session().map(str::to_owned);
-        let (Some(connection), Some(agent_session)) = (&mut cx.agent.connection, agent_session)
-        else {
-            return Ok(());
-        };
-        if connection.facts().takes_transcript {
-            let transcript = transcript_before(&mut self.talk.output, message, limit)?;
-            connection.tell(AgentCall::Transcript {
-                session: &agent_session,
-                transcript,
-            });
-        }
-        Ok(())
-    }
-}
-
 /// Returns the newest stored messages within the limit, and the message of the prompt.
 ///
 /// # Errors
 /// The log cannot be read.
-fn transcript_before(
+pub fn transcript_before(
     output: &mut SessionOutput,
     message: &Value,
     limit: HistoryLimit,

@@ -176,7 +176,7 @@ fn abandoned_session_waits_for_other_turns_where_it_cannot_be_closed() {
     t.on(&Cancel);
     t.on(&Wait(S(5)));
     t.play(&[(Wait(S(5)), &[])]);
-    assert!(t.session.is_abandoned_overdue());
+    assert!(t.session.prompting.is_abandoned_overdue(&t.session.talk));
     t.act(|s, cx| {
         s.recover_abandoned(false, cx);
         assert!(matches!(cx.requests[..], [SessionRequest::RestartAgent]));

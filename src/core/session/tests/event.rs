@@ -252,11 +252,11 @@ impl Fixture {
                 restore.waiters_mut().push(token);
                 return Ok(());
             }
-            s.may_be_opened_anew(strategy)?;
+            s.prompting.may_be_opened_anew(strategy, &s.talk)?;
             if *strategy == Strategy::Only(Rung::New) {
                 s.release_at_agent(cx);
             }
-            s.forget_abandoned(cx);
+            s.prompting.forget_abandoned(&mut s.talk, cx);
             s.end_background(cx);
             s.begin_opening(strategy.clone(), vec![token]);
             s.leave_directory(cx);
@@ -276,7 +276,10 @@ impl Fixture {
             prompt: params(json!({ "message": message, "retry": retry })),
         };
         let held = self.renewal.as_ref().is_some_and(|r| r.holds(token));
-        if !held && self.session.is_free() && self.session.queue.is_empty() {
+        if !held
+            && self.session.prompting.is_free(&self.session.talk)
+            && self.session.queue.is_empty()
+        {
             let begun = self.act(|s, cx| s.begin_turn(queued, cx));
             self.reply_error(token, begun);
             return;
@@ -286,7 +289,7 @@ impl Fixture {
     }
 
     fn next_prompt(&mut self) {
-        while let Some(queued) = self.act(SessionMachine::next_prompt) {
+        while let Some(queued) = self.act(|s, cx| s.prompting.next_prompt(&mut s.talk, cx)) {
             let token = queued.token;
             let begun = self.act(|s, cx| s.begin_queued(queued, cx));
             self.reply_error(token, begun);

@@ -287,7 +287,7 @@ fn end(mut t: Fixture, how: &dyn std::fmt::Debug) {
         "{how:?}: {open:?} requests of the agent are open"
     );
     t.on(&On::AgentLost);
-    t.act(|s, cx| s.fail_queue(&gone(), cx.clients));
+    t.act(|s, cx| s.prompting.fail_queue(&gone(), &mut s.talk, cx.clients));
     t.on(&Read);
     let missing = (1..=t.tokens()).find(|token| !t.answered.contains(token));
     assert_eq!(missing, None, "{how:?}: a command has no answer");

@@ -1,6 +1,6 @@
 //! Tests of the table of timers: each comes due, is handled once, and is postponed once.
 
-use super::super::OneShot;
+use super::super::Prompting;
 use super::super::timers::SessionTimer;
 use super::event::On;
 use super::fixture::{Fixture, all};
@@ -48,7 +48,7 @@ fn waiting_for(timer: SessionTimer) -> Fixture {
             ]
         }
         SessionTimer::NextAttempt => {
-            t.session.one_shot = Some(OneShot::new(true));
+            t.session.prompting = Prompting::of_one_call(true);
             vec![Prompt("hi"), AgentLost]
         }
         SessionTimer::Setting => vec![

@@ -137,7 +137,10 @@ fn too_many_prompts_are_refused() {
             when_busy,
             ..prompt
         };
-        t.session.takes_prompt(&prompt).map_err(|error| error.kind)
+        t.session
+            .prompting
+            .takes_prompt(&prompt, &t.session.talk)
+            .map_err(|error| error.kind)
     };
     assert_eq!(when(&t, PromptWhenBusy::Reject), Ok(()));
     t.on(&Prompt("one"));
@@ -154,7 +157,12 @@ fn turn_id_is_not_run_twice() {
     let mut t = Fixture::live(all());
     t.on(&Prompt("one"));
     t.on(&Prompt("two"));
-    let had = |id: &str| t.session.must_not_have(id).map_err(|error| error.kind);
+    let had = |id: &str| {
+        t.session
+            .prompting
+            .must_not_have(id, &t.session.talk)
+            .map_err(|error| error.kind)
+    };
     assert_eq!(had("t2"), Err(ErrorKind::Busy), "runs");
     assert_eq!(had("t3"), Err(ErrorKind::Busy), "is queued");
     assert_eq!(had("t4"), Ok(()));
@@ -222,7 +230,7 @@ fn agent_that_exits_ends_the_turn_and_keeps_the_queue() {
             ],
         ),
     ]);
-    assert!(t.session.waits_for_agent());
+    assert!(t.session.prompting.waits_for_agent(&t.session.talk));
 }
 
 #[test]
