@@ -223,7 +223,7 @@ fn run_task<T: Send + 'static>(
 
 /// Directory and agent of the stored session that a run continues.
 #[derive(Debug, Default)]
-struct Origin {
+struct ContinuedSession {
     cwd: Option<String>,
     /// Agent of the session; used if the command line names no agent.
     agent: Option<StoredAgent>,
@@ -246,7 +246,11 @@ fn directory(agent: &AgentArgs) -> anyhow::Result<String> {
 }
 
 /// Builds the hub's settings from arguments, environment, configuration and stored session.
-fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Result<Settings> {
+fn settings(
+    agent: &AgentArgs,
+    origin: &ContinuedSession,
+    secrets: &Secrets,
+) -> anyhow::Result<Settings> {
     let cwd = match &origin.cwd {
         Some(cwd) => cwd.clone(),
         None => directory(agent)?,
@@ -408,8 +412,8 @@ fn store_by(
     }
     let dir = state_dir(&args.place)?;
     let durability = match args.durability {
-        args::Durability::Turn => Durability::Turn,
-        args::Durability::None => Durability::None,
+        args::DurabilityArg::Turn => Durability::Turn,
+        args::DurabilityArg::None => Durability::None,
     };
     let (files, events) = open(&dir, durability).map_err(|e| {
         let dir = dir.display();

@@ -10,11 +10,11 @@ use super::{UsageError, print_note};
 use crate::proto::tape::{EventKind, Record, records, text};
 use crate::shell::{StdoutWriter, read_input};
 use args::ReplayArgs;
-use inbox::Inbox;
+use inbox::ClientInbox;
 use message::Language;
 use player::{Pace, Player};
 use rustix::process::{Signal, getpid, kill_process};
-use script::{Ending, Script, option, scripts};
+use script::{ProcessExit, Script, option, scripts};
 use serde_json::Value;
 use std::io::{self, BufReader, BufWriter, Write as _};
 
@@ -122,13 +122,13 @@ fn choose(scripts: &[Script], args: &ReplayArgs) -> Result<usize, String> {
     Ok(*found.unwrap_or(first))
 }
 
-fn play(script: Script, args: &ReplayArgs) -> anyhow::Result<Ending> {
+fn play(script: Script, args: &ReplayArgs) -> anyhow::Result<ProcessExit> {
     let pace = (!args.at_once).then_some(Pace {
         speed: args.speed,
         longest: args.max_pause.0,
     });
     let language = script.language;
-    let inbox = Inbox::start(BufReader::new(io::stdin()), language)?;
+    let inbox = ClientInbox::start(BufReader::new(io::stdin()), language)?;
     let out = BufWriter::new(StdoutWriter);
     let note = |text: &str| print_note(&format!("replay: {text}"));
     let session = (language == Language::Claude)
@@ -141,7 +141,7 @@ fn play(script: Script, args: &ReplayArgs) -> anyhow::Result<Ending> {
     }
     match player.play() {
         // The client has left.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Ending::default()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ProcessExit::default()),
         ending => Ok(ending?),
     }
 }
@@ -160,7 +160,7 @@ fn claude_session(script: &Script) -> Option<String> {
 }
 
 /// Ends as the process of the tape did. Returns the exit code.
-fn end(ending: &Ending) -> u8 {
+fn end(ending: &ProcessExit) -> u8 {
     let mut stderr = io::stderr();
     if !ending.stderr.is_empty() {
         // A closed stderr changes nothing.

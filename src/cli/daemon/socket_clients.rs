@@ -2,7 +2,7 @@
 
 use super::hello::{DaemonInfo, Hello, LONGEST_HELLO, Purpose, SOCKET_VERSION, Welcome};
 use super::remote_settings::setup_of;
-use crate::cli::connections::{Access, ClientFace, ConnectionSetup, Via};
+use crate::cli::connections::{ClientAccess, ClientFace, ConnectionSetup, Via};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::secret::Secrets;
 use crate::proto::frame::ClientFrames;
@@ -124,7 +124,7 @@ async fn open(
     let setup = match hello.purpose {
         Purpose::Control => ConnectionSetup {
             face: ClientFace::Neutral,
-            access: Access::Control,
+            access: ClientAccess::Control,
             via: Via::Socket,
             settings: None,
         },

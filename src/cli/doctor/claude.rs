@@ -3,8 +3,8 @@
 use super::args::DoctorArgs;
 use super::limits::ProbeLimits;
 use super::program::find_program;
-use super::report::{Check, Report, shown};
-use super::subject::Subject;
+use super::report::{Check, DoctorReport, shown};
+use super::subject::CheckedAgent;
 use crate::core::limits::Limits;
 use crate::shell::{AgentStarter, NextLine, ProcessEnd};
 use serde_json::json;
@@ -13,10 +13,10 @@ use std::time::Instant;
 /// Checks the CLI: its program and version. No prompt is sent.
 pub async fn check(
     args: &DoctorArgs,
-    subject: &Subject,
+    subject: &CheckedAgent,
     starter: &AgentStarter,
     limits: &Limits,
-    report: &mut Report,
+    report: &mut DoctorReport,
 ) -> anyhow::Result<()> {
     report.set("agent", json!(subject.profile));
     report.set("command", json!(subject.line()));
@@ -48,7 +48,7 @@ pub async fn check(
     Ok(())
 }
 
-async fn version(subject: &Subject, starter: &AgentStarter, limits: &ProbeLimits) -> Check {
+async fn version(subject: &CheckedAgent, starter: &AgentStarter, limits: &ProbeLimits) -> Check {
     const NAME: &str = "version";
     let mut spec = subject.process();
     spec.args = vec!["--version".to_owned()];

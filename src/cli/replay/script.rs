@@ -13,12 +13,12 @@ pub struct Script {
     pub command: Vec<String>,
     /// Protocol.
     pub language: Language,
-    pub steps: Vec<Step>,
+    pub steps: Vec<ReplayStep>,
 }
 
 /// A step with its time.
 #[derive(Debug)]
-pub struct Step {
+pub struct ReplayStep {
     pub at: Duration,
     pub action: Action,
 }
@@ -35,12 +35,12 @@ pub enum Action {
     /// acpipe ends the process with a signal.
     AwaitSignal,
     /// The process exits.
-    Exit(Ending),
+    Exit(ProcessExit),
 }
 
 /// Exit of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ending {
+pub struct ProcessExit {
     pub code: Option<i32>,
     pub signal: Option<i32>,
     /// Last output on stderr.
@@ -48,7 +48,7 @@ pub struct Ending {
 }
 
 /// All that is known of a process before its protocol is.
-struct Found {
+struct FoundProcess {
     process: Process,
     command: Vec<String>,
     lines: Vec<(Duration, FoundStep)>,
@@ -62,7 +62,7 @@ enum FoundStep {
 
 /// Returns the processes of a tape, in the order of their first records.
 pub fn scripts<'a>(records: impl Iterator<Item = Record<'a>>) -> Vec<Script> {
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<FoundProcess> = Vec::new();
     for record in records {
         let (at, process, step) = match record {
             Record::Header(_) => continue,
@@ -82,7 +82,7 @@ pub fn scripts<'a>(records: impl Iterator<Item = Record<'a>>) -> Vec<Script> {
         };
         let known = found.iter().position(|found| found.process == process);
         let known = known.unwrap_or_else(|| {
-            found.push(Found {
+            found.push(FoundProcess {
                 process,
                 command: Vec::new(),
                 lines: Vec::new(),
@@ -97,10 +97,10 @@ pub fn scripts<'a>(records: impl Iterator<Item = Record<'a>>) -> Vec<Script> {
         }
         process.lines.push((at, step));
     }
-    found.into_iter().map(Found::script).collect()
+    found.into_iter().map(FoundProcess::script).collect()
 }
 
-impl Found {
+impl FoundProcess {
     fn script(self) -> Script {
         let language = self.lines.iter().find_map(|(_, step)| match step {
             FoundStep::In(line) | FoundStep::Out(line) => Language::of(line),
@@ -116,12 +116,12 @@ impl Found {
                     EventKind::Closed if language == Language::Text => return None,
                     EventKind::Closed => Action::AwaitEnd,
                     EventKind::Killed => Action::AwaitSignal,
-                    EventKind::Exited => Action::Exit(Ending {
+                    EventKind::Exited => Action::Exit(ProcessExit {
                         code: event.code,
                         signal: event.signal,
                         stderr: event.stderr.unwrap_or_default(),
                     }),
-                    EventKind::Failed => Action::Exit(Ending {
+                    EventKind::Failed => Action::Exit(ProcessExit {
                         code: Some(1),
                         signal: None,
                         stderr: event.stderr.unwrap_or_default(),
@@ -129,7 +129,7 @@ impl Found {
                     _ => return None,
                 },
             };
-            Some(Step { at, action })
+            Some(ReplayStep { at, action })
         });
         Script {
             process: self.process,
@@ -153,7 +153,8 @@ impl Script {
 
     /// Returns `true` if the process sends or receives messages.
     pub fn has_messages(&self) -> bool {
-        let is_message = |step: &Step| matches!(step.action, Action::Expect(_) | Action::Send(_));
+        let is_message =
+            |step: &ReplayStep| matches!(step.action, Action::Expect(_) | Action::Send(_));
         self.steps.iter().any(is_message)
     }
 

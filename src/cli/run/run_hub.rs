@@ -1,7 +1,7 @@
 //! The hub of a run or a chat: one in this process, or that of the daemon.
 
 use super::run_session::{self, RunSession};
-use super::view::View;
+use super::view::RunView;
 use crate::cli::args::{AgentArgs, RunArgs};
 use crate::cli::daemon::{DaemonUse, live_sessions};
 use crate::cli::remote_hub::DaemonHub;
@@ -40,7 +40,7 @@ impl RunHub {
         args: &RunArgs,
         daemon: Option<DaemonUse>,
         secrets: &Secrets,
-        view: &mut View,
+        view: &mut RunView,
     ) -> anyhow::Result<(RunSession, Self)> {
         let found = run_session::find(args, secrets, view)?;
         let hub = match daemon {

@@ -5,7 +5,7 @@ use super::args::{DeleteArgs, GcArgs};
 use super::{cards, directory, find};
 use crate::cli::columns::visible;
 use crate::cli::print_note;
-use crate::cli::screen::{Content, to_stdout};
+use crate::cli::screen::{ScreenContent, to_stdout};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::store::Store as _;
@@ -17,7 +17,7 @@ use std::path::Path;
 pub fn delete(state: &Path, args: &DeleteArgs) -> anyhow::Result<u8> {
     let mut files = open(state)?;
     let cwd = directory(args.place.cwd.as_deref())?;
-    let (mut code, mut lines) = (0, Lines::default());
+    let (mut code, mut lines) = (0, RemovalOutput::default());
     for name in &args.ids {
         let id = &find(state, name, &cwd)?;
         match remove(&mut files, state, id, args.archive) {
@@ -58,7 +58,7 @@ pub fn gc(state: &Path, args: &GcArgs) -> anyhow::Result<u8> {
         dry: args.dry_run,
         done: 0,
         code: 0,
-        lines: Lines::default(),
+        lines: RemovalOutput::default(),
     };
     if state.exists() {
         gc.sessions(state, limit)?;
@@ -75,7 +75,7 @@ struct Gc {
     dry: bool,
     done: u32,
     code: u8,
-    lines: Lines,
+    lines: RemovalOutput,
 }
 
 impl Gc {
@@ -172,11 +172,11 @@ fn name(path: &Path) -> String {
 
 /// Lines on stdout that report what was removed. An error does not stop the removal: it is returned at the end.
 #[derive(Default)]
-struct Lines(Option<anyhow::Error>);
+struct RemovalOutput(Option<anyhow::Error>);
 
-impl Lines {
+impl RemovalOutput {
     fn print(&mut self, text: &str) {
-        let printed = to_stdout(Content::Text, |out| Ok(writeln!(out, "{text}")?));
+        let printed = to_stdout(ScreenContent::Text, |out| Ok(writeln!(out, "{text}")?));
         self.0 = self.0.take().or(printed.err());
     }
 

@@ -2,8 +2,8 @@
 
 use super::frames;
 use super::label::{Label, words};
-use super::row::{Dir, Kind, Side};
-use super::timeline::{Frame, Timeline};
+use super::row::{Dir, RowKind, RowSide};
+use super::timeline::{Timeline, TimelineFrame};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::json::{to_raw, value};
 use crate::proto::tape::{self, Body, Direction, Event, EventKind, Header, Process, Record};
@@ -46,11 +46,11 @@ fn add(record: &Record<'_>, line: &str, timeline: &mut Timeline) {
         Record::Frame(frame) => frame,
         Record::Event(event) => {
             let agent = name_of(&event.process);
-            timeline.process_changed(Side::Agent, &agent);
+            timeline.process_changed(RowSide::Agent, &agent);
             let (label, json) = (event_label(event), one_line(line));
-            timeline.push(Frame {
+            timeline.push(TimelineFrame {
                 t_ms: Some(millis(event.at)),
-                side: Side::Agent,
+                side: RowSide::Agent,
                 dir: None,
                 agent,
                 label,
@@ -62,15 +62,15 @@ fn add(record: &Record<'_>, line: &str, timeline: &mut Timeline) {
     let (label, json) = match &frame.body {
         Body::Json(json) => (frames::label(&value(json)), one_line(json.get())),
         Body::Text(text) => {
-            let label = Label::new(Kind::Notification, "text", text);
+            let label = Label::new(RowKind::Notification, "text", text);
             (label, to_raw(text).get().to_owned())
         }
     };
-    let mut row = Frame {
+    let mut row = TimelineFrame {
         t_ms: Some(millis(frame.at)),
         side: match frame.side {
-            tape::Side::Client => Side::Client,
-            tape::Side::Agent => Side::Agent,
+            tape::Side::Client => RowSide::Client,
+            tape::Side::Agent => RowSide::Agent,
         },
         dir: Some(match frame.direction {
             Direction::In => Dir::In,
@@ -116,7 +116,11 @@ fn event_label(event: &Event) -> Label {
             words([&event.command.join(" "), &code, &signal, stderr])
         }
     };
-    let kind = if has_failed { Kind::Error } else { Kind::Event };
+    let kind = if has_failed {
+        RowKind::Error
+    } else {
+        RowKind::Event
+    };
     Label::new(kind, event.kind.name(), &detail)
 }
 
@@ -178,34 +182,46 @@ mod tests {
         let want = [
             (
                 1,
-                Side::Agent,
+                RowSide::Agent,
                 None,
-                Kind::Event,
+                RowKind::Event,
                 ("started", "x --acp", "a 2"),
             ),
-            (2, Side::Client, Some(Dir::In), Kind::Request, ("m", "", "")),
+            (
+                2,
+                RowSide::Client,
+                Some(Dir::In),
+                RowKind::Request,
+                ("m", "", ""),
+            ),
             (
                 3,
-                Side::Agent,
+                RowSide::Agent,
                 Some(Dir::In),
-                Kind::Notification,
+                RowKind::Notification,
                 ("text", "Oh no", "a 2"),
             ),
             (
                 4,
-                Side::Agent,
+                RowSide::Agent,
                 Some(Dir::Out),
-                Kind::Notification,
+                RowKind::Notification,
                 ("y", "(cut, 9000 bytes) ", ""),
             ),
             (
                 5,
-                Side::Agent,
+                RowSide::Agent,
                 None,
-                Kind::Error,
+                RowKind::Error,
                 ("exited", "code 1 panic", "a 2"),
             ),
-            (6, Side::Agent, None, Kind::Event, ("exited", "code 0", "b")),
+            (
+                6,
+                RowSide::Agent,
+                None,
+                RowKind::Event,
+                ("exited", "code 0", "b"),
+            ),
         ];
         assert_eq!(found, want);
         let facts = [
