@@ -15,7 +15,7 @@ use crate::library::agent_config::AgentConfig;
 use crate::library::asks::OpenAsks;
 use crate::library::clients::LibraryClients;
 use crate::library::error::{Error, Result};
-use crate::library::event::EventSender;
+use crate::library::event::EventBroadcast;
 use crate::library::handle::HubHandle;
 use crate::library::handlers::{
     Handlers, PermissionReply, PermissionRequest, QuestionReply, QuestionRequest, boxed,
@@ -264,7 +264,7 @@ impl Builder {
         let grace = hub.limits().of(Timeout::Terminate).unwrap_or_default();
         let (calls, input) = mpsc::channel(QUEUE);
         let wake = Arc::<Wake>::default();
-        let events = EventSender::new();
+        let events = EventBroadcast::new();
         let (ended, has_ended) = watch::channel(false);
         let handle = HubHandle::new(
             calls.clone(),
