@@ -7,7 +7,7 @@ mod player;
 mod script;
 
 use super::{UsageError, print_note};
-use crate::proto::tape::{EventKind, Record, records, text};
+use crate::proto::tape::{EventKind, TapeRecord, records, text};
 use crate::shell::{StdoutWriter, read_input};
 use args::ReplayArgs;
 use inbox::ClientInbox;
@@ -28,11 +28,12 @@ pub fn replay(args: &ReplayArgs) -> anyhow::Result<u8> {
     let bytes = read_input(&args.tape, u64::MAX)
         .map_err(|error| wrong(format!("{error}; give the path of a tape")))?;
     let tape = text(&bytes);
-    let records: Vec<Record<'_>> = records(&tape).collect::<Result<_, _>>().map_err(|fault| {
-        wrong(format!(
-            "{fault}; give a file that was recorded with --record"
-        ))
-    })?;
+    let records: Vec<TapeRecord<'_>> =
+        records(&tape).collect::<Result<_, _>>().map_err(|fault| {
+            wrong(format!(
+                "{fault}; give a file that was recorded with --record"
+            ))
+        })?;
     note_gaps(&records);
     let mut scripts = scripts(records.into_iter());
     if args.args.iter().any(|arg| arg == "--version") {
@@ -46,14 +47,16 @@ pub fn replay(args: &ReplayArgs) -> anyhow::Result<u8> {
 }
 
 /// Notes that frames are missing.
-fn note_gaps(records: &[Record<'_>]) {
+fn note_gaps(records: &[TapeRecord<'_>]) {
     for record in records {
         let what = match record {
-            Record::Frame(frame) if frame.cut.is_some() => "long frames of the tape are shortened",
-            Record::Event(event) if event.kind == EventKind::Dropped => {
+            TapeRecord::Frame(frame) if frame.cut.is_some() => {
+                "long frames of the tape are shortened"
+            }
+            TapeRecord::Event(event) if event.kind == EventKind::Dropped => {
                 "frames are missing in the tape"
             }
-            Record::Event(event) if event.kind == EventKind::Full => {
+            TapeRecord::Event(event) if event.kind == EventKind::Full => {
                 "the end of the tape is missing"
             }
             _ => continue,

@@ -7,7 +7,7 @@ mod writer;
 use crate::core::error::clip;
 use crate::core::secret::Sender;
 use crate::proto::frame::{Batch, Overlong};
-use crate::proto::tape::{Direction, Event, EventKind, Process, Side};
+use crate::proto::tape::{Direction, EventKind, Side, TapeEvent, TapeProcess};
 use bytes::Bytes;
 pub use file::open as open_tape;
 use std::fs::File;
@@ -68,18 +68,18 @@ enum Entry {
         at: Duration,
         side: Side,
         direction: Direction,
-        process: Option<Arc<Process>>,
+        process: Option<Arc<TapeProcess>>,
         /// Whole lines, or on the client's side whole messages.
         bytes: Bytes,
     },
     Overlong {
         at: Duration,
-        process: Option<Arc<Process>>,
+        process: Option<Arc<TapeProcess>>,
         head: Bytes,
         tail: Bytes,
         len: u64,
     },
-    Event(Event),
+    Event(TapeEvent),
     End,
 }
 
@@ -132,7 +132,7 @@ impl Recorder {
     #[must_use]
     pub fn process(&self, agent: Option<String>, command: Vec<String>) -> ProcessRecorder {
         let child = self.0.processes.fetch_add(1, Ordering::Relaxed) + 1;
-        let process = Process {
+        let process = TapeProcess {
             agent,
             child: Some(child),
         };
@@ -147,7 +147,7 @@ impl Recorder {
         &self,
         side: Side,
         direction: Direction,
-        process: Option<Arc<Process>>,
+        process: Option<Arc<TapeProcess>>,
         bytes: Bytes,
     ) {
         self.push(Entry::Frames {
@@ -233,7 +233,7 @@ impl Drop for RecorderThread {
 #[derive(Debug, Clone)]
 pub struct ProcessRecorder {
     recorder: Recorder,
-    process: Arc<Process>,
+    process: Arc<TapeProcess>,
     /// Program and arguments.
     command: Vec<String>,
 }
@@ -272,46 +272,46 @@ impl ProcessRecorder {
 
     /// Records that the process runs.
     pub(super) fn started(&self) {
-        self.event(Event {
+        self.event(TapeEvent {
             command: self.command.clone(),
-            ..Event::of(EventKind::Started)
+            ..TapeEvent::of(EventKind::Started)
         });
     }
 
     /// Records that the process could not be started.
     pub(super) fn failed(&self, reason: &str) {
-        self.event(Event {
+        self.event(TapeEvent {
             command: self.command.clone(),
             stderr: Some(clip(reason)),
-            ..Event::of(EventKind::Failed)
+            ..TapeEvent::of(EventKind::Failed)
         });
     }
 
     /// Records that acpipe closed the process's stdin.
     pub(super) fn closed(&self) {
-        self.event(Event::of(EventKind::Closed));
+        self.event(TapeEvent::of(EventKind::Closed));
     }
 
     /// Records that acpipe ended the process: `at_once`, or with a request to end itself.
     pub(super) fn killed(&self, at_once: bool) {
-        self.event(Event {
+        self.event(TapeEvent {
             signal: Some(if at_once { SIGKILL } else { SIGTERM }),
-            ..Event::of(EventKind::Killed)
+            ..TapeEvent::of(EventKind::Killed)
         });
     }
 
     /// Records the exit of the process.
     pub(super) fn exited(&self, code: Option<i32>, signal: Option<i32>, stderr: &str) {
-        self.event(Event {
+        self.event(TapeEvent {
             code,
             signal,
             stderr: (!stderr.is_empty()).then(|| stderr.to_owned()),
-            ..Event::of(EventKind::Exited)
+            ..TapeEvent::of(EventKind::Exited)
         });
     }
 
-    fn event(&self, event: Event) {
-        self.recorder.push(Entry::Event(Event {
+    fn event(&self, event: TapeEvent) {
+        self.recorder.push(Entry::Event(TapeEvent {
             at: self.recorder.now(),
             process: (*self.process).clone(),
             ..event

@@ -1,14 +1,14 @@
 //! Steps of one process of a tape.
 
 use super::message::{ClientMessage, Language};
-use crate::proto::tape::{Direction, Event, EventKind, Process, Record, Side};
+use crate::proto::tape::{Direction, EventKind, Side, TapeEvent, TapeProcess, TapeRecord};
 use std::time::Duration;
 
 /// Steps of one process of a tape.
 #[derive(Debug)]
 pub struct Script {
     /// Name and number of the process.
-    pub process: Process,
+    pub process: TapeProcess,
     /// Program and arguments; empty if the tape does not have them.
     pub command: Vec<String>,
     /// Protocol.
@@ -49,7 +49,7 @@ pub struct ProcessExit {
 
 /// All that is known of a process before its protocol is.
 struct FoundProcess {
-    process: Process,
+    process: TapeProcess,
     command: Vec<String>,
     lines: Vec<(Duration, FoundStep)>,
 }
@@ -57,17 +57,17 @@ struct FoundProcess {
 enum FoundStep {
     In(String),
     Out(String),
-    Event(Event),
+    Event(TapeEvent),
 }
 
 /// Returns the processes of a tape, in the order of their first records.
-pub fn scripts<'a>(records: impl Iterator<Item = Record<'a>>) -> Vec<Script> {
+pub fn scripts<'a>(records: impl Iterator<Item = TapeRecord<'a>>) -> Vec<Script> {
     let mut found: Vec<FoundProcess> = Vec::new();
     for record in records {
         let (at, process, step) = match record {
-            Record::Header(_) => continue,
-            Record::Frame(frame) if frame.side == Side::Client => continue,
-            Record::Frame(frame) => {
+            TapeRecord::Header(_) => continue,
+            TapeRecord::Frame(frame) if frame.side == Side::Client => continue,
+            TapeRecord::Frame(frame) => {
                 let line = frame.body.line().to_owned();
                 let step = match frame.direction {
                     Direction::In => FoundStep::In(line),
@@ -75,7 +75,7 @@ pub fn scripts<'a>(records: impl Iterator<Item = Record<'a>>) -> Vec<Script> {
                 };
                 (frame.at, frame.process, step)
             }
-            Record::Event(event) => match event.kind {
+            TapeRecord::Event(event) => match event.kind {
                 EventKind::Dropped | EventKind::Full | EventKind::Unknown => continue,
                 _ => (event.at, event.process.clone(), FoundStep::Event(event)),
             },

@@ -6,7 +6,9 @@ use super::row::{Dir, RowKind, RowSide};
 use super::timeline::{Timeline, TimelineFrame};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::json::{to_raw, value};
-use crate::proto::tape::{self, Body, Direction, Event, EventKind, Header, Process, Record};
+use crate::proto::tape::{
+    self, Direction, EventKind, FrameBody, TapeEvent, TapeHeader, TapeProcess, TapeRecord,
+};
 use std::time::Duration;
 
 /// Adds the lines of a tape to a timeline. Lines that cannot be read are counted.
@@ -40,11 +42,11 @@ pub fn read(bytes: &[u8], timeline: &mut Timeline) -> Result<(), Error> {
     Err(Error::new(ErrorKind::InvalidParams, message))
 }
 
-fn add(record: &Record<'_>, line: &str, timeline: &mut Timeline) {
+fn add(record: &TapeRecord<'_>, line: &str, timeline: &mut Timeline) {
     let frame = match record {
-        Record::Header(header) => return head(header, timeline),
-        Record::Frame(frame) => frame,
-        Record::Event(event) => {
+        TapeRecord::Header(header) => return head(header, timeline),
+        TapeRecord::Frame(frame) => frame,
+        TapeRecord::Event(event) => {
             let agent = name_of(&event.process);
             timeline.process_changed(RowSide::Agent, &agent);
             let (label, json) = (event_label(event), one_line(line));
@@ -60,8 +62,8 @@ fn add(record: &Record<'_>, line: &str, timeline: &mut Timeline) {
         }
     };
     let (label, json) = match &frame.body {
-        Body::Json(json) => (frames::label(&value(json)), one_line(json.get())),
-        Body::Text(text) => {
+        FrameBody::Json(json) => (frames::label(&value(json)), one_line(json.get())),
+        FrameBody::Text(text) => {
             let label = Label::new(RowKind::Notification, "text", text);
             (label, to_raw(text).get().to_owned())
         }
@@ -86,7 +88,7 @@ fn add(record: &Record<'_>, line: &str, timeline: &mut Timeline) {
     timeline.push(row);
 }
 
-fn head(header: &Header, timeline: &mut Timeline) {
+fn head(header: &TapeHeader, timeline: &mut Timeline) {
     let facts = [("acpipe", &header.acpipe), ("started", &header.started_at)];
     for (name, fact) in facts {
         if let Some(fact) = fact {
@@ -96,7 +98,7 @@ fn head(header: &Header, timeline: &mut Timeline) {
 }
 
 /// Label of an event. An agent that ended by itself with a failure is an error.
-fn event_label(event: &Event) -> Label {
+fn event_label(event: &TapeEvent) -> Label {
     let number = |name: &str, number: Option<i32>| {
         number.map_or_else(String::new, |number| format!("{name} {number}"))
     };
@@ -125,7 +127,7 @@ fn event_label(event: &Event) -> Label {
 }
 
 /// Returns the name of an agent and the number of its process.
-fn name_of(process: &Process) -> String {
+fn name_of(process: &TapeProcess) -> String {
     let child = process.child.map(|child| child.to_string());
     words([
         process.agent.as_deref().unwrap_or_default(),

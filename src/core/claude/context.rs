@@ -1,6 +1,6 @@
 //! Usage of the context window, which the CLI reports in parts over the frames of a turn.
 
-use crate::proto::claude::{Frame, TurnResult, Usage};
+use crate::proto::claude::{ApiUsage, Frame, TurnResult};
 use crate::proto::json::{Members, raw_object, text};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -42,7 +42,7 @@ impl Context {
             return;
         }
         let usage = facts.usage.or(event.and_then(|event| event.usage));
-        let usage: Option<Usage<'_>> =
+        let usage: Option<ApiUsage<'_>> =
             usage.and_then(|usage| serde_json::from_str(usage.get()).ok());
         if let Some(usage) = usage {
             let read = [usage.input, usage.cached_read, usage.cached_write];

@@ -9,7 +9,7 @@ mod user_text;
 use super::frames::Frames;
 use crate::core::event::{AgentEvent, Content, MessagePiece, MessageRole, Original, Update};
 use crate::core::line_repair::UnusableLine;
-use crate::proto::claude::{Block, Frame, Message, Source, is_true, word};
+use crate::proto::claude::{Block, Frame, ImageSource, Message, is_true, word};
 use crate::proto::json::{JsonStr, Members, non_null, raw_object, text, to_raw};
 use crate::proto::wire::LineFaults;
 pub use chain::Chain;
@@ -321,7 +321,7 @@ fn said<'a>(content: &'a RawValue, out: &mut LineSink<'a, '_>) {
 
 /// Returns an image or document.
 fn data<'a>(block: &UserBlock<'a>) -> Option<Content<'a>> {
-    let source: Source<'a> = object(block.source)?;
+    let source: ImageSource<'a> = object(block.source)?;
     // The other fields have everything that is known.
     let details = serde_json::from_str("{}").ok()?;
     match word(source.kind) {

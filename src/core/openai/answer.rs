@@ -10,7 +10,7 @@ use crate::core::event::{
 };
 use crate::core::line_repair::repaired_answer;
 use crate::proto::json::{JsonStr, Members, non_null, text, to_raw, value};
-use crate::proto::openai::{Choice, Completion};
+use crate::proto::openai::{Completion, CompletionChoice};
 use crate::proto::wire::TokenUsage;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ impl CompletionBody {
     }
 
     /// Takes what concerns the completion as a whole; returns its first choice.
-    fn take<'a>(&mut self, completion: &Completion<'a>) -> Option<Choice<'a>> {
+    fn take<'a>(&mut self, completion: &Completion<'a>) -> Option<CompletionChoice<'a>> {
         if let Some(error) = non_null(completion.error) {
             let error = self.caller.reported_error(&value(error));
             self.error.get_or_insert(error);
@@ -93,8 +93,9 @@ impl CompletionBody {
             }
         }
         let choices = non_null(completion.choices)?;
-        let choices: Vec<Choice<'a>> = serde_json::from_str(choices.get()).ok()?;
-        let is_first = |choice: &Choice<'_>| choice.index.is_none_or(|index| index.get() == "0");
+        let choices: Vec<CompletionChoice<'a>> = serde_json::from_str(choices.get()).ok()?;
+        let is_first =
+            |choice: &CompletionChoice<'_>| choice.index.is_none_or(|index| index.get() == "0");
         let choice = choices.into_iter().find(is_first)?;
         self.has_choice = true;
         if let Some(reason) = text(non_null(choice.finish_reason)).filter(|text| !text.is_empty()) {

@@ -6,7 +6,8 @@ use crate::core::secret::Sender;
 use crate::proto::frame::{ClientFrame, ClientFrames, lines};
 use crate::proto::json::{shortened_raw, to_raw};
 use crate::proto::tape::{
-    Body, Direction, Event, EventKind, Frame, Header, Process, Record, Side, VERSION,
+    Direction, EventKind, FrameBody, Side, TapeEvent, TapeFrame, TapeHeader, TapeProcess,
+    TapeRecord, VERSION,
 };
 use bytes::{Bytes, BytesMut};
 use serde_json::value::RawValue;
@@ -40,7 +41,7 @@ struct Place<'a> {
     at: Duration,
     side: Side,
     direction: Direction,
-    process: Option<&'a Process>,
+    process: Option<&'a TapeProcess>,
 }
 
 impl Writer {
@@ -59,7 +60,7 @@ impl Writer {
             line: Vec::new(),
             last: Duration::ZERO,
         };
-        let header = Record::Header(Header {
+        let header = TapeRecord::Header(TapeHeader {
             tape: VERSION,
             acpipe: Some(env!("CARGO_PKG_VERSION").to_owned()),
             started_at: Some(jiff::Timestamp::now().to_string()),
@@ -109,10 +110,10 @@ impl Writer {
         };
         let dropped = self.counters.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
-            self.record(&Record::Event(Event {
+            self.record(&TapeRecord::Event(TapeEvent {
                 at: self.last,
                 frames: Some(dropped),
-                ..Event::of(EventKind::Dropped)
+                ..TapeEvent::of(EventKind::Dropped)
             }));
         }
     }
@@ -162,7 +163,7 @@ impl Writer {
             Entry::Event(event) => {
                 let command = event.command.iter().map(|word| self.hidden(word)).collect();
                 let stderr = event.stderr.as_deref().map(|text| self.hidden(text));
-                self.record(&Record::Event(Event {
+                self.record(&TapeRecord::Event(TapeEvent {
                     command,
                     stderr,
                     ..event
@@ -200,19 +201,19 @@ impl Writer {
             .flatten();
         let short;
         let (body, cut) = match json {
-            Some(json) if shown.len() <= MAX_FRAME => (Body::Json(json), cut),
+            Some(json) if shown.len() <= MAX_FRAME => (FrameBody::Json(json), cut),
             Some(json) => {
                 short = to_raw(&shortened_raw(json, MAX_FRAME));
-                (Body::Json(&short), Some(line.len() as u64))
+                (FrameBody::Json(&short), Some(line.len() as u64))
             }
-            None if shown.len() <= MAX_FRAME => (Body::Text(shown), cut),
+            None if shown.len() <= MAX_FRAME => (FrameBody::Text(shown), cut),
             None => {
                 let end = (0..=MAX_FRAME).rfind(|&at| shown.is_char_boundary(at));
                 let clipped = shown[..end.unwrap_or(0)].to_owned();
-                (Body::Text(clipped), Some(line.len() as u64))
+                (FrameBody::Text(clipped), Some(line.len() as u64))
             }
         };
-        self.record(&Record::Frame(Frame {
+        self.record(&TapeRecord::Frame(TapeFrame {
             at: place.at,
             side: place.side,
             direction: place.direction,
@@ -226,7 +227,7 @@ impl Writer {
         (self.redact)(text, Sender::Other)
     }
 
-    fn record(&mut self, record: &Record<'_>) {
+    fn record(&mut self, record: &TapeRecord<'_>) {
         if self.counters.is_full.load(Ordering::Relaxed) {
             return;
         }
@@ -237,11 +238,11 @@ impl Writer {
             warn!("the tape is full; later frames are not recorded");
             self.stop();
             self.line.clear();
-            let full = Event {
+            let full = TapeEvent {
                 at: self.last,
-                ..Event::of(EventKind::Full)
+                ..TapeEvent::of(EventKind::Full)
             };
-            Record::Event(full).write(&mut self.line);
+            TapeRecord::Event(full).write(&mut self.line);
         } else {
             self.room -= len;
         }
