@@ -50,8 +50,9 @@ use crate::core::secret::Secrets;
 use crate::core::store::Store;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use crate::shell::{
-    Durability, Events, Files, Launch, Memory, SUPERVISOR, StdoutError, StdoutWriter,
-    check_descriptors, check_state, keep, open_to_others, read_profiles, survive_file_limit,
+    DiskSessions, Durability, Launch, MemorySessions, SUPERVISOR, StdoutError, StdoutWriter,
+    StoreEvents, check_descriptors, check_state, keep, open_to_others, read_profiles,
+    survive_file_limit,
 };
 use agent_choice::StoredAgent;
 use anyhow::Context as _;
@@ -386,27 +387,30 @@ fn inherited() -> Variables {
 }
 
 /// Opens the session store and the channel of its later events.
-fn store(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, Events)> {
-    store_by(args, Files::open)
+fn store(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, StoreEvents)> {
+    store_by(args, DiskSessions::open)
 }
 
 /// Like `store`, but an unusable state directory fails each session that needs it instead of the start.
-fn store_for_clients(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, Events)> {
-    store_by(args, Files::begin)
+fn store_for_clients(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, StoreEvents)> {
+    store_by(args, DiskSessions::begin)
 }
 
 /// Opens a store for sessions that are kept in memory.
-fn store_in_memory(args: &StoreArgs) -> (Box<dyn Store>, Events) {
+fn store_in_memory(args: &StoreArgs) -> (Box<dyn Store>, StoreEvents) {
     // Without a state directory there are no stored sessions.
     let state = state_dir(&args.place);
-    let store = state.map_or_else(|_| Memory::default(), |state| Memory::beside(&state));
-    (Box::new(store), Events::none())
+    let store = state.map_or_else(
+        |_| MemorySessions::default(),
+        |state| MemorySessions::beside(&state),
+    );
+    (Box::new(store), StoreEvents::none())
 }
 
 fn store_by(
     args: &StoreArgs,
-    open: impl FnOnce(&Path, Durability) -> std::io::Result<(Files, Events)>,
-) -> anyhow::Result<(Box<dyn Store>, Events)> {
+    open: impl FnOnce(&Path, Durability) -> std::io::Result<(DiskSessions, StoreEvents)>,
+) -> anyhow::Result<(Box<dyn Store>, StoreEvents)> {
     if !persists(args)? {
         return Ok(store_in_memory(args));
     }

@@ -14,7 +14,7 @@ use super::run::view::RunView;
 use super::sessions::{directory, find};
 use super::{UsageError, state_dir};
 use crate::core::error::{Error, ErrorKind};
-use crate::shell::{Terminal, drive_remote, stored};
+use crate::shell::{TerminalThread, drive_remote, stored};
 use args::{FollowArgs, FollowFormat};
 use attach_client::AttachClient;
 use std::io::IsTerminal as _;
@@ -42,7 +42,7 @@ pub async fn attach(args: FollowArgs) -> anyhow::Result<u8> {
     };
     let is_interactive = std::io::stdin().is_terminal();
     let (terminal, typed) = is_interactive
-        .then(|| Terminal::open(true))
+        .then(|| TerminalThread::open(true))
         .flatten()
         .unzip();
     let questions = TerminalQuestions::new(terminal);

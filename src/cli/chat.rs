@@ -26,7 +26,7 @@ use super::styles::Styles;
 use super::telemetry::Telemetry;
 use super::{persists, state_dir};
 use crate::core::secret::Secrets;
-use crate::shell::Terminal;
+use crate::shell::TerminalThread;
 use chat_client::ChatClient;
 use chat_session::{ChatSession, Continuation};
 use editor::LineEditor;
@@ -119,8 +119,8 @@ pub async fn chat(args: RunArgs, secrets: Secrets, logs: TerminalLogs) -> anyhow
 }
 
 /// Opens the terminal for questions. Its lines join the other inputs.
-fn open_terminal(inputs: mpsc::Sender<ChatInput>) -> Option<Terminal> {
-    let (terminal, mut typed) = Terminal::open(true)?;
+fn open_terminal(inputs: mpsc::Sender<ChatInput>) -> Option<TerminalThread> {
+    let (terminal, mut typed) = TerminalThread::open(true)?;
     tokio::spawn(async move {
         while let Some(line) = typed.recv().await {
             if inputs.send(ChatInput::Terminal(line)).await.is_err() {

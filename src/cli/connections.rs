@@ -229,7 +229,7 @@ mod tests {
     use crate::core::client::{Command, Reply};
     use crate::core::client_sink::ChunkAddress;
     use crate::proto::wire::{Done, PromptWhenBusy};
-    use crate::shell::{Connection, Connector, FULL, connections};
+    use crate::shell::{ClientChannel, Connector, FULL, connections};
     use tokio::sync::mpsc;
 
     type Events = mpsc::Receiver<ConnectionEvent<ConnectionSetup>>;
@@ -282,7 +282,7 @@ mod tests {
     /// Opens a connection of a client that speaks ACP. It has sent a load, of which the hub has the first call.
     async fn loading(
         access: ClientAccess,
-    ) -> (Connection<ConnectionSetup>, Events, Connections, Token) {
+    ) -> (ClientChannel<ConnectionSetup>, Events, Connections, Token) {
         let (connector, mut events, mut clients) = loop_of_connections();
         let face = ClientFace::Acp(FaceSettings {
             agents: vec!["a".to_owned()],

@@ -29,7 +29,7 @@ use super::telemetry::Telemetry;
 use crate::core::error::Error;
 use crate::core::secret::Secrets;
 use crate::core::session::unstarted_summary;
-use crate::shell::Terminal;
+use crate::shell::TerminalThread;
 use calls::{PromptOptions, Steps};
 use clap::ValueEnum as _;
 use prompt::RunPrompt;
@@ -80,7 +80,7 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
     };
     let options = &settings.default_agent.spec.options;
     let may_ask = settings.policy.may_ask(options);
-    let (terminal, typed) = Terminal::open(may_ask).unzip();
+    let (terminal, typed) = TerminalThread::open(may_ask).unzip();
     let questions = TerminalQuestions::new(terminal);
     let output = TurnOutput::new(view, RunRecorder::new(recording.recorder()));
     let mut client = RunClient::new(prompt, session, turn, (terms, limit), questions, output);

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 use tracing::warn;
-use writer::Writer;
+use writer::TapeWriter;
 
 /// Maximum number of queued entries.
 const ENTRIES: usize = 16 * 1024;
@@ -40,12 +40,12 @@ pub type RedactLine = Box<dyn Fn(&str, Sender) -> String + Send>;
 
 /// Handle of a recorder, shared by everything that is recorded.
 #[derive(Debug, Clone)]
-pub struct Recorder(Arc<Shared>);
+pub struct Recorder(Arc<RecorderQueue>);
 
 #[derive(Debug)]
-struct Shared {
-    entries: SyncSender<Entry>,
-    counters: Arc<Counters>,
+struct RecorderQueue {
+    entries: SyncSender<RecorderEntry>,
+    counters: Arc<RecorderCounters>,
     started: Instant,
     /// Number of processes so far.
     processes: AtomicU64,
@@ -53,7 +53,7 @@ struct Shared {
 
 /// State that the recorder shares with its thread.
 #[derive(Debug, Default)]
-struct Counters {
+struct RecorderCounters {
     queued_bytes: AtomicUsize,
     /// Number of dropped frames that the tape does not mention yet.
     dropped: AtomicU64,
@@ -63,7 +63,7 @@ struct Counters {
 
 /// Entry of the queue.
 #[derive(Debug)]
-enum Entry {
+enum RecorderEntry {
     Frames {
         at: Duration,
         side: Side,
@@ -98,8 +98,8 @@ impl Recorder {
     pub fn start(file: File, limit: u64, redact: RedactLine) -> io::Result<(Self, RecorderThread)> {
         let (entries, queue) = sync_channel(ENTRIES);
         let (done, finished) = sync_channel(1);
-        let counters = Arc::<Counters>::default();
-        let mut writer = Writer::begin(file, limit, redact, Arc::clone(&counters))?;
+        let counters = Arc::<RecorderCounters>::default();
+        let mut writer = TapeWriter::begin(file, limit, redact, Arc::clone(&counters))?;
         std::thread::Builder::new()
             .name("recorder".into())
             .spawn(move || {
@@ -107,7 +107,7 @@ impl Recorder {
                 // Fails only if acpipe gave up waiting.
                 let _ = done.send(());
             })?;
-        let recorder = Self(Arc::new(Shared {
+        let recorder = Self(Arc::new(RecorderQueue {
             entries,
             counters,
             started: Instant::now(),
@@ -150,7 +150,7 @@ impl Recorder {
         process: Option<Arc<TapeProcess>>,
         bytes: Bytes,
     ) {
-        self.push(Entry::Frames {
+        self.push(RecorderEntry::Frames {
             at: self.now(),
             side,
             direction,
@@ -167,7 +167,7 @@ impl Recorder {
         self.0.counters.is_full.load(Ordering::Relaxed)
     }
 
-    fn push(&self, entry: Entry) {
+    fn push(&self, entry: RecorderEntry) {
         let (counters, len) = (&self.0.counters, entry.len());
         let queued = counters.queued_bytes.load(Ordering::Relaxed);
         let dropped = if queued > 0 && queued.saturating_add(len) > QUEUED_BYTES {
@@ -189,7 +189,7 @@ impl Recorder {
     }
 }
 
-impl Entry {
+impl RecorderEntry {
     /// Returns the number of bytes that count for the queue.
     fn len(&self) -> usize {
         match self {
@@ -216,11 +216,11 @@ impl Drop for RecorderThread {
     fn drop(&mut self) {
         let since = Instant::now();
         let entries = &self.recorder.0.entries;
-        let mut end = entries.try_send(Entry::End);
+        let mut end = entries.try_send(RecorderEntry::End);
         // The loop has ended, so the wait for a place in the queue delays nothing else.
         while matches!(end, Err(TrySendError::Full(_))) && since.elapsed() < FINISH_LIMIT {
             std::thread::sleep(FULL_QUEUE_PAUSE);
-            end = entries.try_send(Entry::End);
+            end = entries.try_send(RecorderEntry::End);
         }
         let left = FINISH_LIMIT.saturating_sub(since.elapsed());
         if self.finished.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
@@ -254,7 +254,7 @@ impl ProcessRecorder {
         match batch {
             Batch::Lines(lines) => self.frames(Direction::In, lines.clone()),
             Batch::TooLong(Overlong { len, head, tail }) => {
-                self.recorder.push(Entry::Overlong {
+                self.recorder.push(RecorderEntry::Overlong {
                     at: self.recorder.now(),
                     process: Some(Arc::clone(&self.process)),
                     head: head.clone(),
@@ -311,7 +311,7 @@ impl ProcessRecorder {
     }
 
     fn event(&self, event: TapeEvent) {
-        self.recorder.push(Entry::Event(TapeEvent {
+        self.recorder.push(RecorderEntry::Event(TapeEvent {
             at: self.recorder.now(),
             process: (*self.process).clone(),
             ..event

@@ -6,7 +6,7 @@ use super::program::find_program;
 use super::report::{Check, DoctorReport, shown};
 use super::subject::CheckedAgent;
 use crate::core::limits::Limits;
-use crate::shell::{AgentStarter, NextLine, ProcessEnd};
+use crate::shell::{AgentStarter, DirectProcessEnd, NextLine};
 use serde_json::json;
 use std::time::Instant;
 
@@ -57,8 +57,8 @@ async fn version(subject: &CheckedAgent, starter: &AgentStarter, limits: &ProbeL
     let line = process.next_line(since + limits.initialize).await;
     let time = since.elapsed();
     let failure = match process.end() {
-        Some(ProcessEnd::StartFailed(error)) => Some(error.message.clone()),
-        Some(ProcessEnd::Exited(_) | ProcessEnd::OutputClosed) | None => None,
+        Some(DirectProcessEnd::StartFailed(error)) => Some(error.message.clone()),
+        Some(DirectProcessEnd::Exited(_) | DirectProcessEnd::OutputClosed) | None => None,
     };
     starter.stop(process, limits.close, limits.terminate).await;
     let advice = format!(

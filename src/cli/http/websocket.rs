@@ -3,7 +3,7 @@
 use super::failure::HttpFailure;
 use super::state::ServerState;
 use crate::cli::connections::{ClientAccess, ConnectionSetup, Via};
-use crate::shell::{Connection, ConnectionInput, ConnectionOutput};
+use crate::shell::{ClientChannel, ConnectionInput, ConnectionOutput};
 use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
@@ -53,7 +53,7 @@ pub async fn get_rpc(
     Ok(upgrade.on_upgrade(|socket| serve(socket, connection)))
 }
 
-async fn serve(socket: WebSocket, connection: Connection<ConnectionSetup>) {
+async fn serve(socket: WebSocket, connection: ClientChannel<ConnectionSetup>) {
     let (mut sink, stream) = socket.split();
     let (pings, due) = mpsc::channel(1);
     let end = tokio::select! {

@@ -19,7 +19,7 @@ use crate::core::printable::printable;
 use crate::proto::json::to_raw;
 use crate::proto::rpc::code;
 use crate::proto::wire::QuestionKind;
-use crate::shell::{ClientAction, Terminal};
+use crate::shell::{ClientAction, TerminalThread};
 use form::FormQuestion;
 use link::{LinkQuestion, PlanQuestion};
 use prompt_view::PromptView;
@@ -31,7 +31,7 @@ use tool::PermissionQuestion;
 /// Queue of open questions and the terminal that shows them.
 #[derive(Debug)]
 pub struct TerminalQuestions {
-    terminal: Option<Terminal>,
+    terminal: Option<TerminalThread>,
     open: VecDeque<(ClientRequestId, Dialog)>,
     /// Whether the first question is on the terminal.
     shown: bool,
@@ -42,7 +42,7 @@ pub struct TerminalQuestions {
 }
 
 impl TerminalQuestions {
-    pub fn new(terminal: Option<Terminal>) -> Self {
+    pub fn new(terminal: Option<TerminalThread>) -> Self {
         Self {
             terminal,
             open: VecDeque::new(),

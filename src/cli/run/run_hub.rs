@@ -13,7 +13,8 @@ use crate::core::hub::{Hub, Settings};
 use crate::core::secret::Secrets;
 use crate::core::store::Store;
 use crate::shell::{
-    ClientConnection, Events, InProcessAgents, LoopOwner, LoopSetup, Recorder, drive, drive_remote,
+    ClientConnection, InProcessAgents, LoopOwner, LoopSetup, Recorder, StoreEvents, drive,
+    drive_remote,
 };
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -21,7 +22,7 @@ use tokio::sync::mpsc;
 /// Hub of a run or a chat.
 pub enum RunHub {
     /// A hub in this process, with its store.
-    Own(Box<dyn Store>, Events),
+    Own(Box<dyn Store>, StoreEvents),
     /// The hub of the daemon, behind its socket.
     Daemon(UnixStream),
 }

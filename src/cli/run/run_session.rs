@@ -19,7 +19,7 @@ use crate::core::secret::shown_words;
 use crate::core::session_id::{is_full, unnamed};
 use crate::core::store::{Card, OptionalStore, Store};
 use crate::proto::wire::Protocol;
-use crate::shell::{Events, Memory};
+use crate::shell::{MemorySessions, StoreEvents};
 use std::io::IsTerminal as _;
 
 /// Settings and session of a run.
@@ -243,7 +243,7 @@ fn is_stored(args: &RunArgs) -> bool {
 }
 
 /// Opens the store. If it cannot be used, a run without `--session` or `--continue` uses memory only.
-pub fn store(args: &RunArgs, view: &mut RunView) -> anyhow::Result<(Box<dyn Store>, Events)> {
+pub fn store(args: &RunArgs, view: &mut RunView) -> anyhow::Result<(Box<dyn Store>, StoreEvents)> {
     if args.ephemeral {
         return Ok(crate::cli::store_in_memory(&args.agent.store));
     }
@@ -259,7 +259,7 @@ pub fn store(args: &RunArgs, view: &mut RunView) -> anyhow::Result<(Box<dyn Stor
         }
         Err(error) if !error.is::<UsageError>() => {
             view.note(&format!("this run is not stored: {error:#}"));
-            Ok((Box::<Memory>::default(), Events::none()))
+            Ok((Box::<MemorySessions>::default(), StoreEvents::none()))
         }
         Err(error) => Err(error),
     }

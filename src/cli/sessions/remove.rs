@@ -9,7 +9,7 @@ use crate::cli::screen::{ScreenContent, to_stdout};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::store::Store as _;
-use crate::shell::{Durability, Files, archived, is_refused, read_only, sweep};
+use crate::shell::{DiskSessions, Durability, archived, is_refused, read_only, sweep};
 use jiff::Timestamp;
 use std::path::Path;
 
@@ -34,15 +34,15 @@ pub fn delete(state: &Path, args: &DeleteArgs) -> anyhow::Result<u8> {
     lines.end(code)
 }
 
-fn open(state: &Path) -> Result<Files, Error> {
-    let opened = Files::open(state, Durability::None);
+fn open(state: &Path) -> Result<DiskSessions, Error> {
+    let opened = DiskSessions::open(state, Durability::None);
     opened
         .map(|(files, _)| files)
         .map_err(|e| failed("open", state, &e))
 }
 
 /// Removes a session by its name alone, so that one with an unreadable log can be removed, too.
-fn remove(files: &mut Files, state: &Path, id: &str, archive: bool) -> Result<(), Error> {
+fn remove(files: &mut DiskSessions, state: &Path, id: &str, archive: bool) -> Result<(), Error> {
     read_only(state, id)?;
     let removed = files.open(id)?.remove(archive);
     removed.map_err(|e| {
@@ -103,7 +103,7 @@ impl Gc {
 
     /// Removes a session unless another process has changed it meanwhile; returns `true` if it was removed,
     /// or would be.
-    fn session(&self, files: &mut Files, id: &str, limit: Timestamp) -> Result<bool, Error> {
+    fn session(&self, files: &mut DiskSessions, id: &str, limit: Timestamp) -> Result<bool, Error> {
         let file = files.open(id)?;
         if self.dry {
             return Ok(true);

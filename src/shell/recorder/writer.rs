@@ -1,6 +1,6 @@
 //! Thread of a recorder: splits messages into frames, redacts and shortens them, and writes the tape.
 
-use super::{Counters, Entry, RedactLine};
+use super::{RecorderCounters, RecorderEntry, RedactLine};
 use crate::core::cut::CUT;
 use crate::core::secret::Sender;
 use crate::proto::frame::{ClientFrame, ClientFrames, lines};
@@ -24,12 +24,12 @@ use tracing::warn;
 pub const MAX_FRAME: usize = 1 << 20;
 
 /// Writer of a tape.
-pub struct Writer {
+pub struct TapeWriter {
     out: BufWriter<File>,
     /// Number of bytes that may still be written.
     room: u64,
     redact: RedactLine,
-    counters: Arc<Counters>,
+    counters: Arc<RecorderCounters>,
     line: Vec<u8>,
     /// Time of the last entry.
     last: Duration,
@@ -37,20 +37,20 @@ pub struct Writer {
 
 /// Time and place of a frame.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct FrameOrigin<'a> {
     at: Duration,
     side: Side,
     direction: Direction,
     process: Option<&'a TapeProcess>,
 }
 
-impl Writer {
+impl TapeWriter {
     /// Writes the first line.
     pub fn begin(
         file: File,
         limit: u64,
         redact: RedactLine,
-        counters: Arc<Counters>,
+        counters: Arc<RecorderCounters>,
     ) -> io::Result<Self> {
         let mut writer = Self {
             out: BufWriter::with_capacity(64 * 1024, file),
@@ -72,14 +72,14 @@ impl Writer {
     }
 
     /// Writes entries until the end.
-    pub fn run(&mut self, queue: &Receiver<Entry>) {
+    pub fn run(&mut self, queue: &Receiver<RecorderEntry>) {
         loop {
             let Some(entry) = self.next(queue) else {
                 return;
             };
             self.note_dropped(&entry);
             let len = entry.len();
-            let is_end = matches!(entry, Entry::End);
+            let is_end = matches!(entry, RecorderEntry::End);
             self.entry(entry);
             self.counters.queued_bytes.fetch_sub(len, Ordering::Relaxed);
             if is_end {
@@ -91,7 +91,7 @@ impl Writer {
     }
 
     /// Returns the next entry; `None` if there will be none.
-    fn next(&mut self, queue: &Receiver<Entry>) -> Option<Entry> {
+    fn next(&mut self, queue: &Receiver<RecorderEntry>) -> Option<RecorderEntry> {
         if let Ok(entry) = queue.try_recv() {
             return Some(entry);
         }
@@ -102,11 +102,11 @@ impl Writer {
     }
 
     /// Records how many frames were dropped before an entry was queued.
-    fn note_dropped(&mut self, next: &Entry) {
+    fn note_dropped(&mut self, next: &RecorderEntry) {
         self.last = match next {
-            Entry::Frames { at, .. } | Entry::Overlong { at, .. } => *at,
-            Entry::Event(event) => event.at,
-            Entry::End => self.last,
+            RecorderEntry::Frames { at, .. } | RecorderEntry::Overlong { at, .. } => *at,
+            RecorderEntry::Event(event) => event.at,
+            RecorderEntry::End => self.last,
         };
         let dropped = self.counters.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
@@ -118,19 +118,19 @@ impl Writer {
         }
     }
 
-    fn entry(&mut self, entry: Entry) {
+    fn entry(&mut self, entry: RecorderEntry) {
         if self.counters.is_full.load(Ordering::Relaxed) {
             return;
         }
         match entry {
-            Entry::Frames {
+            RecorderEntry::Frames {
                 at,
                 side,
                 direction,
                 process,
                 bytes,
             } => {
-                let place = Place {
+                let place = FrameOrigin {
                     at,
                     side,
                     direction,
@@ -145,14 +145,14 @@ impl Writer {
                     Side::Client => self.messages(place, &bytes),
                 }
             }
-            Entry::Overlong {
+            RecorderEntry::Overlong {
                 at,
                 process,
                 head,
                 tail,
                 len,
             } => {
-                let place = Place {
+                let place = FrameOrigin {
                     at,
                     side: Side::Agent,
                     direction: Direction::In,
@@ -160,7 +160,7 @@ impl Writer {
                 };
                 self.frame(place, &ends(&head, &tail), Some(len));
             }
-            Entry::Event(event) => {
+            RecorderEntry::Event(event) => {
                 let command = event.command.iter().map(|word| self.hidden(word)).collect();
                 let stderr = event.stderr.as_deref().map(|text| self.hidden(text));
                 self.record(&TapeRecord::Event(TapeEvent {
@@ -169,12 +169,12 @@ impl Writer {
                     ..event
                 }));
             }
-            Entry::End => {}
+            RecorderEntry::End => {}
         }
     }
 
     /// Writes messages of the client's side, in the framing in which they were sent.
-    fn messages(&mut self, place: Place<'_>, bytes: &Bytes) {
+    fn messages(&mut self, place: FrameOrigin<'_>, bytes: &Bytes) {
         let mut frames = ClientFrames::new(usize::MAX);
         let mut rest = BytesMut::from(&bytes[..]);
         while let Ok(Some(frame)) = frames.decode_eof(&mut rest) {
@@ -184,7 +184,7 @@ impl Writer {
         }
     }
 
-    fn frame(&mut self, place: Place<'_>, line: &[u8], cut: Option<u64>) {
+    fn frame(&mut self, place: FrameOrigin<'_>, line: &[u8], cut: Option<u64>) {
         let line = String::from_utf8_lossy(line);
         let line = line.trim();
         if line.is_empty() {
