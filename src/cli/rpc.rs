@@ -17,7 +17,7 @@ use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
-use crate::core::deltas::Delta;
+use crate::core::deltas::TextDelta;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::methods::learn_secrets;
 use crate::core::secret::Secrets;
@@ -375,7 +375,7 @@ impl ClientSink for RpcClient {
         self.write_chunk(place, |out| out.extend_from_slice(json));
     }
 
-    fn delta(&mut self, place: ChunkAddress<'_>, _: Delta<'_>, json: &[u8]) {
+    fn delta(&mut self, place: ChunkAddress<'_>, _: TextDelta<'_>, json: &[u8]) {
         self.write_chunk(place, |out| out.extend_from_slice(json));
     }
 

@@ -5,7 +5,7 @@ use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
-use crate::core::deltas::Delta;
+use crate::core::deltas::TextDelta;
 use crate::core::error::Error;
 use crate::proto::chunk::Chunk;
 use crate::shell::FULL;
@@ -124,7 +124,7 @@ impl ClientSink for Sink {
         self.push_chunk(address, json.to_vec());
     }
 
-    fn delta(&mut self, address: ChunkAddress<'_>, _: Delta<'_>, json: &[u8]) {
+    fn delta(&mut self, address: ChunkAddress<'_>, _: TextDelta<'_>, json: &[u8]) {
         self.push_chunk(address, json.to_vec());
     }
 

@@ -7,7 +7,7 @@ use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
-use crate::core::deltas::Delta;
+use crate::core::deltas::TextDelta;
 use crate::core::error::Error;
 use crate::core::update_run::UpdateRun;
 use crate::proto::chunk::Chunk;
@@ -99,7 +99,7 @@ impl ClientSink for ConnectedClient {
         self.face.sink().chunk(address, chunk, json);
     }
 
-    fn delta(&mut self, address: ChunkAddress<'_>, delta: Delta<'_>, json: &[u8]) {
+    fn delta(&mut self, address: ChunkAddress<'_>, delta: TextDelta<'_>, json: &[u8]) {
         self.face.sink().delta(address, delta, json);
     }
 

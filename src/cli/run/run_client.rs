@@ -11,7 +11,7 @@ use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
-use crate::core::deltas::Delta;
+use crate::core::deltas::TextDelta;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::session::unstarted_summary;
 use crate::proto::chunk::Chunk;
@@ -239,7 +239,7 @@ impl ClientSink for RunClient {
         }
     }
 
-    fn delta(&mut self, place: ChunkAddress<'_>, delta: Delta<'_>, json: &[u8]) {
+    fn delta(&mut self, place: ChunkAddress<'_>, delta: TextDelta<'_>, json: &[u8]) {
         if place.turn == Some(&*self.turn) {
             self.output.delta(place, delta, json);
         }

@@ -6,7 +6,7 @@ use super::view::RunView;
 use crate::cli::args::shared::Format;
 use crate::cli::remote_hub::shown_chunk;
 use crate::core::client_sink::ChunkAddress;
-use crate::core::deltas::Delta;
+use crate::core::deltas::TextDelta;
 use crate::proto::chunk::Chunk;
 use crate::proto::wire::SessionResult;
 
@@ -42,7 +42,7 @@ impl TurnOutput {
         self.view.chunk(chunk, json);
     }
 
-    pub fn delta(&mut self, place: ChunkAddress<'_>, delta: Delta<'_>, json: &[u8]) {
+    pub fn delta(&mut self, place: ChunkAddress<'_>, delta: TextDelta<'_>, json: &[u8]) {
         if self.view.format == Format::Text {
             delta.with_chunk(|chunk| self.chunk(place, chunk, json));
             return;

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 /// Context usage of the last message of the agent itself, not of its subagents.
 #[derive(Debug, Default)]
-pub struct Context {
+pub struct ContextUsage {
     model: Option<String>,
     read: u64,
     written: u64,
@@ -15,7 +15,7 @@ pub struct Context {
 
 raw_object! {
     /// Model and token fields of a message.
-    struct MessageFacts { model = "model", usage = "usage" }
+    struct MessageFields { model = "model", usage = "usage" }
 }
 
 raw_object! {
@@ -23,7 +23,7 @@ raw_object! {
     struct Model { window = "contextWindow" }
 }
 
-impl Context {
+impl ContextUsage {
     /// Updates the usage from a frame that reports tokens: the start of a message, its end, or the whole
     /// message.
     pub fn read(&mut self, frame: &Frame<'_>) {
@@ -33,7 +33,7 @@ impl Context {
         if !tells || frame.parent().is_some() {
             return;
         }
-        let facts: MessageFacts<'_> = begun
+        let facts: MessageFields<'_> = begun
             .and_then(|message| serde_json::from_str(message.get()).ok())
             .unwrap_or_default();
         if let Some(model) = text(facts.model).filter(|model| model != "<synthetic>") {
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn figures_are_those_of_the_last_message_of_the_agent_itself() {
-        let mut context = Context::default();
+        let mut context = ContextUsage::default();
         let mut read = |frame: Value| {
             let line = frame.to_string();
             context.read(&Frame::read(&line).unwrap());
@@ -116,6 +116,10 @@ mod tests {
             json!({"used": 140, "size": 200_000, "cost": {"amount": 0.5, "currency": "USD"}});
         assert_eq!(figures, want);
         assert!(context.figures("{}").is_none());
-        assert!(Context::default().figures(&result.to_string()).is_none());
+        assert!(
+            ContextUsage::default()
+                .figures(&result.to_string())
+                .is_none()
+        );
     }
 }

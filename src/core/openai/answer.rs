@@ -2,7 +2,7 @@
 
 use super::pieces::{CallPiece, Pieces, TextPiece, pieces};
 use crate::core::backend::UnusableLine;
-use crate::core::endpoint::{Body, Caller};
+use crate::core::endpoint::{BodyReader, Caller};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{
     Content, MessagePiece, MessageRole, Original, StopReason, ToolStatus, ToolUpdate, TurnEnd,
@@ -37,7 +37,7 @@ pub struct CompletionBody {
     caller: Caller,
     /// Text of the answer, collected if it is to be JSON.
     json: Option<String>,
-    calls: Vec<Call>,
+    calls: Vec<PartialCall>,
     refused: bool,
     finish_reason: Option<String>,
     is_done: bool,
@@ -52,7 +52,7 @@ pub struct CompletionBody {
 
 /// Tool call in progress.
 #[derive(Debug)]
-struct Call {
+struct PartialCall {
     index: Option<u64>,
     id: String,
     /// Id in the answer, which several calls may have.
@@ -118,7 +118,7 @@ impl CompletionBody {
     /// many calls.
     fn merge(&mut self, piece: &CallPiece<'_>) -> Option<(usize, bool)> {
         // Some servers give every call the index 0, so that another id begins another call.
-        let continues = |call: &Call| {
+        let continues = |call: &PartialCall| {
             (piece.index.is_none() || call.index == piece.index)
                 && piece.id.as_ref().is_none_or(|id| *id == call.agents_id)
         };
@@ -134,7 +134,7 @@ impl CompletionBody {
             let id = piece.id.clone();
             let id = id.unwrap_or_else(|| format!("call_{number}"));
             let is_used = self.calls.iter().any(|call| call.id == id);
-            self.calls.push(Call {
+            self.calls.push(PartialCall {
                 index: piece.index,
                 // The answer ends all calls at once, so an id that is used again would name an open call.
                 id: if is_used {
@@ -198,7 +198,7 @@ impl CompletionBody {
     }
 }
 
-impl Body for CompletionBody {
+impl BodyReader for CompletionBody {
     fn read<'a>(
         &mut self,
         data: &'a str,

@@ -17,7 +17,7 @@ use crate::core::host::{HostAnswer, HostRequest, HostScope, HostServices, Ticket
 use crate::core::idle_timer::format_duration;
 use crate::core::limits::Timeout;
 use crate::core::nested;
-use crate::core::policy::{self, Subject, Tool};
+use crate::core::policy::{self, Subject, ToolProperties};
 use crate::core::request_key::RequestKey;
 use crate::core::shared::RequestOwner;
 use crate::proto::json::{Members, to_raw};
@@ -84,7 +84,7 @@ impl SessionMachine {
             self.answer_host_call(ticket, &Err(error), cx);
             return;
         }
-        let facts = Tool {
+        let facts = ToolProperties {
             name: tool.name.as_deref(),
             title: tool.title.as_deref(),
             kind: tool.kind.as_deref(),

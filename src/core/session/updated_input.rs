@@ -6,7 +6,7 @@ use crate::core::client_requests::OpenRequest;
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::event::ToolUpdate;
-use crate::core::policy::{Effect, Subject, Tool};
+use crate::core::policy::{Effect, Subject, ToolProperties};
 
 impl SessionMachine {
     /// Checks that the call may run with the input that the client gives.
@@ -44,7 +44,7 @@ impl SessionMachine {
 
     /// Returns the subject of a call that is described by an update alone.
     pub(super) fn subject_of_call(&self, call: &ToolUpdate<'_>) -> Subject {
-        let tool = Tool {
+        let tool = ToolProperties {
             name: call.name.as_deref(),
             title: call.title.as_deref(),
             kind: call.kind.as_deref(),
