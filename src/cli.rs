@@ -50,8 +50,9 @@ use crate::core::secret::Secrets;
 use crate::core::store::Store;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use crate::shell::{
-    Durability, Events, Files, Launch, Memory, SUPERVISOR, StdoutError, StdoutWriter,
-    check_descriptors, check_state, keep, open_to_others, read_profiles, survive_file_limit,
+    DiskSessions, Durability, Launch, MemorySessions, SUPERVISOR, StdoutError, StdoutWriter,
+    StoreEvents, check_descriptors, check_state, keep, open_to_others, read_profiles,
+    survive_file_limit,
 };
 use agent_choice::StoredAgent;
 use anyhow::Context as _;
@@ -223,7 +224,7 @@ fn run_task<T: Send + 'static>(
 
 /// Directory and agent of the stored session that a run continues.
 #[derive(Debug, Default)]
-struct Origin {
+struct ContinuedSession {
     cwd: Option<String>,
     /// Agent of the session; used if the command line names no agent.
     agent: Option<StoredAgent>,
@@ -246,7 +247,11 @@ fn directory(agent: &AgentArgs) -> anyhow::Result<String> {
 }
 
 /// Builds the hub's settings from arguments, environment, configuration and stored session.
-fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Result<Settings> {
+fn settings(
+    agent: &AgentArgs,
+    origin: &ContinuedSession,
+    secrets: &Secrets,
+) -> anyhow::Result<Settings> {
     let cwd = match &origin.cwd {
         Some(cwd) => cwd.clone(),
         None => directory(agent)?,
@@ -382,34 +387,37 @@ fn inherited() -> Variables {
 }
 
 /// Opens the session store and the channel of its later events.
-fn store(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, Events)> {
-    store_by(args, Files::open)
+fn store(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, StoreEvents)> {
+    store_by(args, DiskSessions::open)
 }
 
 /// Like `store`, but an unusable state directory fails each session that needs it instead of the start.
-fn store_for_clients(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, Events)> {
-    store_by(args, Files::begin)
+fn store_for_clients(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, StoreEvents)> {
+    store_by(args, DiskSessions::begin)
 }
 
 /// Opens a store for sessions that are kept in memory.
-fn store_in_memory(args: &StoreArgs) -> (Box<dyn Store>, Events) {
+fn store_in_memory(args: &StoreArgs) -> (Box<dyn Store>, StoreEvents) {
     // Without a state directory there are no stored sessions.
     let state = state_dir(&args.place);
-    let store = state.map_or_else(|_| Memory::default(), |state| Memory::beside(&state));
-    (Box::new(store), Events::none())
+    let store = state.map_or_else(
+        |_| MemorySessions::default(),
+        |state| MemorySessions::beside(&state),
+    );
+    (Box::new(store), StoreEvents::none())
 }
 
 fn store_by(
     args: &StoreArgs,
-    open: impl FnOnce(&Path, Durability) -> std::io::Result<(Files, Events)>,
-) -> anyhow::Result<(Box<dyn Store>, Events)> {
+    open: impl FnOnce(&Path, Durability) -> std::io::Result<(DiskSessions, StoreEvents)>,
+) -> anyhow::Result<(Box<dyn Store>, StoreEvents)> {
     if !persists(args)? {
         return Ok(store_in_memory(args));
     }
     let dir = state_dir(&args.place)?;
     let durability = match args.durability {
-        args::Durability::Turn => Durability::Turn,
-        args::Durability::None => Durability::None,
+        args::DurabilityArg::Turn => Durability::Turn,
+        args::DurabilityArg::None => Durability::None,
     };
     let (files, events) = open(&dir, durability).map_err(|e| {
         let dir = dir.display();

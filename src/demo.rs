@@ -1,7 +1,7 @@
 //! `acpipe demo-agent`: a small agent without a model, and an example of an ACP agent.
 //!
 //! An agent is a child process: requests arrive on stdin, responses and updates leave on stdout, one JSON-RPC
-//! message a line. `Agent` handles the client's messages, `turn` plays one prompt in its own task, and
+//! message a line. `DemoAgent` handles the client's messages, `turn` plays one prompt in its own task, and
 //! `client` sends messages of both to the client.
 //!
 //! The agent stores nothing. A session consists only of its directory, so any session can be resumed.
@@ -16,7 +16,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use client::{Client, Failure, failure};
+use client::{DemoClient, ErrorMember, failure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -28,7 +28,7 @@ use std::thread;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, timeout};
-use turn::Turn;
+use turn::DemoTurn;
 
 /// Maximum length of a line in bytes. A longer line is read in pieces, none of which is valid JSON.
 const LINE_LIMIT: u64 = 64 << 20;
@@ -98,8 +98,8 @@ fn write_lines(
 
 /// Serves ACP until the client closes stdin or stdout.
 async fn serve(mut lines: mpsc::Receiver<Vec<u8>>, out: mpsc::Sender<String>) {
-    let mut agent = Agent {
-        client: Client::new(out.clone()),
+    let mut agent = DemoAgent {
+        client: DemoClient::new(out.clone()),
         sessions: BTreeMap::new(),
     };
     loop {
@@ -121,14 +121,14 @@ async fn serve(mut lines: mpsc::Receiver<Vec<u8>>, out: mpsc::Sender<String>) {
     timeout(LAST_MESSAGES, last).await.ok();
 }
 
-struct Agent {
-    client: Client,
-    sessions: BTreeMap<String, Open>,
+struct DemoAgent {
+    client: DemoClient,
+    sessions: BTreeMap<String, SessionEntry>,
 }
 
 /// Open session and its last turn.
-struct Open {
-    session: Arc<Session>,
+struct SessionEntry {
+    session: Arc<DemoSession>,
     turn: Option<LastTurn>,
 }
 
@@ -141,10 +141,10 @@ struct LastTurn {
 }
 
 /// State shared by a session and its turns.
-struct Session {
+struct DemoSession {
     id: String,
     cwd: String,
-    /// Tools that the user allowed for the rest of the session, as a set of [`tool::Tool::bit`].
+    /// Tools that the user allowed for the rest of the session, as a set of [`tool::DemoTool::bit`].
     always: AtomicU8,
     busy: AtomicBool,
     /// Whether the client has received a title.
@@ -153,7 +153,7 @@ struct Session {
     chars: AtomicUsize,
 }
 
-impl Open {
+impl SessionEntry {
     /// Cancels the turn and waits until its prompt is answered.
     async fn cancel(&mut self) {
         if let Some(turn) = self.turn.take() {
@@ -164,7 +164,7 @@ impl Open {
     }
 }
 
-impl Agent {
+impl DemoAgent {
     /// Handles one line of the client.
     async fn receive(&mut self, line: &[u8]) {
         if line.trim_ascii().is_empty() {
@@ -204,7 +204,7 @@ impl Agent {
     }
 
     /// Cancels the turn that matches, unless it has ended.
-    fn cancel_turn(&self, is_wanted: impl Fn(&Open, &LastTurn) -> bool) {
+    fn cancel_turn(&self, is_wanted: impl Fn(&SessionEntry, &LastTurn) -> bool) {
         let turns = self.sessions.values();
         let mut turns = turns.filter_map(|open| Some((open, open.turn.as_ref()?)));
         if let Some((_, turn)) = turns.find(|(open, turn)| is_wanted(open, turn)) {
@@ -218,7 +218,7 @@ impl Agent {
         id: &Value,
         method: &str,
         params: &Value,
-    ) -> Result<Option<Value>, Failure> {
+    ) -> Result<Option<Value>, ErrorMember> {
         match method {
             "initialize" => Ok(Some(initialize())),
             "session/new" => {
@@ -251,7 +251,7 @@ impl Agent {
     }
 
     /// Opens a session, or changes the directory of an open one.
-    fn open(&mut self, id: &str, params: &Value, titled: bool) -> Result<(), Failure> {
+    fn open(&mut self, id: &str, params: &Value, titled: bool) -> Result<(), ErrorMember> {
         let cwd = text(params, "cwd")?;
         if !Path::new(cwd).is_absolute() {
             return Err(invalid("cwd", "must be an absolute path"));
@@ -262,7 +262,7 @@ impl Agent {
         }
         let always = before.map_or(0, |before| before.always.load(Ordering::SeqCst));
         let chars = before.map_or(0, |before| before.chars.load(Ordering::SeqCst));
-        let session = Session {
+        let session = DemoSession {
             id: id.to_owned(),
             cwd: cwd.to_owned(),
             always: AtomicU8::new(always),
@@ -273,7 +273,7 @@ impl Agent {
         let session = Arc::new(session);
         self.sessions.insert(
             id.to_owned(),
-            Open {
+            SessionEntry {
                 session,
                 turn: None,
             },
@@ -282,7 +282,7 @@ impl Agent {
     }
 
     /// Starts a turn, which responds to the request when it ends.
-    fn prompt(&mut self, request: &Value, params: &Value) -> Result<(), Failure> {
+    fn prompt(&mut self, request: &Value, params: &Value) -> Result<(), ErrorMember> {
         let id = text(params, "sessionId")?;
         let (prompt, attachments) = words::text_of(&params["prompt"])?;
         let open = self.sessions.get_mut(id).ok_or_else(|| unknown(id))?;
@@ -291,7 +291,7 @@ impl Agent {
         }
         let session = Arc::clone(&open.session);
         let cancel = Arc::new(Notify::new());
-        let turn = Turn::new(self.client.clone(), session, &prompt, attachments);
+        let turn = DemoTurn::new(self.client.clone(), session, &prompt, attachments);
         let task = tokio::spawn(turn.play(request.clone(), Arc::clone(&cancel)));
         open.turn = Some(LastTurn {
             request: request.clone(),
@@ -331,13 +331,13 @@ fn is_session(id: &str) -> bool {
 }
 
 /// Returns a required string parameter.
-fn text<'a>(params: &'a Value, field: &str) -> Result<&'a str, Failure> {
+fn text<'a>(params: &'a Value, field: &str) -> Result<&'a str, ErrorMember> {
     params[field]
         .as_str()
         .ok_or_else(|| invalid(field, "must be a string"))
 }
 
-fn invalid(field: &str, what: &str) -> Failure {
+fn invalid(field: &str, what: &str) -> ErrorMember {
     failure(
         -32602,
         &format!("`{field}` {what}"),
@@ -345,7 +345,7 @@ fn invalid(field: &str, what: &str) -> Failure {
     )
 }
 
-fn unknown(id: &str) -> Failure {
+fn unknown(id: &str) -> ErrorMember {
     let message = format!(
         "session `{}` not found; call session/new or session/resume first",
         words::one_line(id)
@@ -353,7 +353,7 @@ fn unknown(id: &str) -> Failure {
     failure(-32002, &message, json!({ "sessionId": id }))
 }
 
-fn busy(id: &str) -> Failure {
+fn busy(id: &str) -> ErrorMember {
     let message =
         format!("session `{id}` is in a turn; wait for its response, or send session/cancel");
     failure(-32600, &message, json!({ "sessionId": id }))

@@ -49,12 +49,14 @@ mod terminal;
 pub use client::{ClientAction, ClientConnection};
 pub use clock::running_now;
 pub use connections::{
-    Connection, ConnectionError, ConnectionEvent, ConnectionInput, ConnectionNews,
+    ClientChannel, ConnectionError, ConnectionEvent, ConnectionInput, ConnectionNews,
     ConnectionOutput, Connector, OutputQueue, connections,
 };
 pub use daemon::{DaemonListener, DaemonPlace, StartedDaemon, detach};
 pub use descriptors::check as check_descriptors;
-pub use direct_process::{AgentStarter, DirectProcess, NextLine, ProcessEnd, StopStep, Stopped};
+pub use direct_process::{
+    AgentStarter, DirectProcess, DirectProcessEnd, NextLine, StopStep, Stopped,
+};
 pub use discover::{LoginShell, find_on_path};
 pub use drive::{LoopOwner, LoopSetup, ReportSink, drive};
 pub use frames::{log_frames, logs_frames};
@@ -62,7 +64,7 @@ pub use in_process::{InProcessAgent, InProcessAgents};
 #[cfg(test)]
 pub use input::ReservedBytes;
 pub use input::{ClientInput, read_stdin};
-pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched, random_number};
+pub use launches::{EndedLaunch, Launch, LaunchedProcess, end_left, launched, random_number};
 pub use named_file::{open_input, open_output, read_input};
 #[cfg(feature = "otlp")]
 pub use otlp::{OtlpExporter, OtlpSettings};
@@ -85,8 +87,8 @@ pub use remote::{RemoteHub, drive_remote};
 pub use secrets::{known_secrets, own_secrets};
 pub use signals::{Interrupt, survive_file_limit};
 pub use store::{
-    Durability, Events, Files, Memory, ReadOnly, Swept, archived, cards, check_writable,
-    is_refused, read_only, real_path, state_dir, stored, sweep,
+    DiskSessions, Durability, MemorySessions, ReadOnly, StoreEvents, Swept, archived, cards,
+    check_writable, is_refused, read_only, real_path, state_dir, stored, sweep,
 };
 pub use supervisor::{SUPERVISOR, VERSION, is_supervisor, keep, name_supervisor};
-pub use terminal::{Terminal, terminal_size};
+pub use terminal::{TerminalThread, terminal_size};

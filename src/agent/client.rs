@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Connection to the client.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct ClientHandle {
     /// A short queue, so that turns wait if the client reads slowly.
     out: mpsc::Sender<Bytes>,
     requests: Arc<Mutex<OpenRequests>>,
@@ -28,12 +28,12 @@ struct OpenRequests {
 }
 
 /// Removes a request when the wait for its response ends, also if the turn is dropped.
-struct Waiting<'a> {
-    client: &'a Client,
+struct RequestGuard<'a> {
+    client: &'a ClientHandle,
     id: u64,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for RequestGuard<'_> {
     fn drop(&mut self) {
         self.client.requests().waiting.remove(&self.id);
     }
@@ -48,7 +48,7 @@ pub enum NoResult {
     Ended,
 }
 
-impl Client {
+impl ClientHandle {
     /// Creates a connection that writes to `out`.
     pub fn new(out: mpsc::Sender<Bytes>) -> Self {
         let requests = Arc::default();
@@ -111,7 +111,7 @@ impl Client {
             requests.last_id += 1;
             let id = requests.last_id;
             requests.waiting.insert(id, reply);
-            Waiting { client: self, id }
+            RequestGuard { client: self, id }
         };
         let mut line = Vec::new();
         rpc::write_request(&mut line, &waiting.id, method, params);

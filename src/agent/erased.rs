@@ -17,7 +17,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// How a session is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opening {
+pub enum OpenMethod {
     New,
     Resume,
     Load,
@@ -29,7 +29,7 @@ pub trait DynAgent: Send + Sync {
     fn run<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Result<StopReason, AgentError>>;
     fn begin<'a>(
         &'a self,
-        opening: Opening,
+        opening: OpenMethod,
         session: &'a Session,
     ) -> BoxFuture<'a, Result<Vec<Message>, AgentError>>;
     fn stored<'a>(
@@ -62,14 +62,14 @@ impl<A: Agent> DynAgent for A {
 
     fn begin<'a>(
         &'a self,
-        opening: Opening,
+        opening: OpenMethod,
         session: &'a Session,
     ) -> BoxFuture<'a, Result<Vec<Message>, AgentError>> {
         Box::pin(async move {
             match opening {
-                Opening::New => self.open(session).await.map(|()| Vec::new()),
-                Opening::Resume => self.resume(session).await,
-                Opening::Load => self.load(session).await,
+                OpenMethod::New => self.open(session).await.map(|()| Vec::new()),
+                OpenMethod::Resume => self.resume(session).await,
+                OpenMethod::Load => self.load(session).await,
             }
         })
     }

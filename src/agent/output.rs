@@ -1,6 +1,6 @@
 //! Output of a turn: updates of its session, in the order in which the agent wrote them.
 
-use super::client::{Client, NoResult};
+use super::client::{ClientHandle, NoResult};
 use super::session::Session;
 use super::usage::Usage;
 use serde::Serialize;
@@ -12,19 +12,19 @@ use tokio_util::sync::CancellationToken;
 
 /// Output of a turn, shared by the turn and the handles of its tool calls.
 #[derive(Debug)]
-pub struct Output {
-    client: Client,
+pub struct SharedOutput {
+    client: ClientHandle,
     session: Arc<Session>,
     cancel: CancellationToken,
     /// Whether the turn has ended, so that no output may follow.
     ended: AtomicBool,
     last_call: AtomicU64,
-    progress: Mutex<Progress>,
+    progress: Mutex<TurnProgress>,
 }
 
 /// State that a turn has reported so far.
 #[derive(Debug, Default)]
-struct Progress {
+struct TurnProgress {
     /// Ids of tool calls without a result.
     open_calls: BTreeSet<String>,
     /// Text of the answer, if the agent keeps its history.
@@ -66,9 +66,9 @@ struct TextBlock<'a> {
     text: &'a str,
 }
 
-impl Output {
+impl SharedOutput {
     pub fn new(
-        client: Client,
+        client: ClientHandle,
         session: Arc<Session>,
         cancel: CancellationToken,
         keeps_history: bool,
@@ -79,9 +79,9 @@ impl Output {
             cancel,
             ended: AtomicBool::new(false),
             last_call: AtomicU64::new(0),
-            progress: Mutex::new(Progress {
+            progress: Mutex::new(TurnProgress {
                 answer: keeps_history.then(String::new),
-                ..Progress::default()
+                ..TurnProgress::default()
             }),
         }
     }
@@ -94,7 +94,7 @@ impl Output {
         &self.cancel
     }
 
-    pub fn client(&self) -> &Client {
+    pub fn client(&self) -> &ClientHandle {
         &self.client
     }
 
@@ -199,7 +199,7 @@ impl Output {
         }
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+    fn progress(&self) -> MutexGuard<'_, TurnProgress> {
         // A panic leaves no state half changed.
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -6,15 +6,15 @@
 mod calls;
 mod play;
 
-use super::client::Client;
-use super::connection::Connection;
+use super::client::ClientHandle;
+use super::connection::AgentConnection;
 use super::erased::{DynAgent, catch};
 use super::error::AgentError;
-use super::sessions::Sessions;
+use super::sessions::HeldSessions;
 use crate::proto::frame::{Batch, DEFAULT_MAX_LINE, LineBatches, lines, sniff, sniff_all};
 use crate::proto::rpc::{self, Message, NotAMessage, code};
 use bytes::{Bytes, BytesMut};
-use calls::Call;
+use calls::ClientCall;
 use play::StartedTurn;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -34,7 +34,7 @@ const CALLS: usize = 64;
 const END_GRACE: Duration = Duration::from_secs(1);
 
 struct Server {
-    connection: Arc<Connection>,
+    connection: Arc<AgentConnection>,
     tasks: JoinSet<()>,
     calls: Arc<Semaphore>,
     /// Number of turns so far.
@@ -53,13 +53,13 @@ pub(super) async fn serve(
     out: mpsc::Sender<Bytes>,
 ) -> Result<(), AgentError> {
     let (fatal, mut failures) = mpsc::channel(1);
-    let client = Client::new(out);
+    let client = ClientHandle::new(out);
     let mut server = Server {
-        connection: Arc::new(Connection {
+        connection: Arc::new(AgentConnection {
             facts: Arc::new(agent.facts()),
             agent,
             client: client.clone(),
-            sessions: Sessions::default(),
+            sessions: HeldSessions::default(),
             fatal,
         }),
         tasks: JoinSet::new(),
@@ -202,7 +202,7 @@ impl Server {
             }
             return;
         }
-        if let Some(call) = Call::of(method) {
+        if let Some(call) = ClientCall::of(method) {
             let connection = Arc::clone(&self.connection);
             self.call(id, call.run(connection, params)).await;
         } else {

@@ -14,12 +14,12 @@ pub struct Session {
     directories: Vec<PathBuf>,
     mcp_servers: Vec<McpServer>,
     context: Map<String, Value>,
-    state: Mutex<State>,
+    state: Mutex<ConversationState>,
 }
 
 /// Changing part of a session.
 #[derive(Debug, Default)]
-struct State {
+struct ConversationState {
     history: Vec<Message>,
     options: BTreeMap<String, String>,
     /// Names of tools that the user allowed for the rest of the session.
@@ -162,7 +162,7 @@ impl Session {
         self.state().history.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ConversationState> {
         // A panic leaves no state half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -196,9 +196,9 @@ impl Session {
                 .collect(),
             mcp_servers: mcp_servers.collect::<Result<_, _>>()?,
             context: params["_meta"].as_object().cloned().unwrap_or_default(),
-            state: Mutex::new(State {
+            state: Mutex::new(ConversationState {
                 options,
-                ..State::default()
+                ..ConversationState::default()
             }),
         })
     }

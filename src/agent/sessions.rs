@@ -9,17 +9,17 @@ use tokio_util::sync::CancellationToken;
 
 /// The open sessions by their ids.
 #[derive(Debug, Default)]
-pub struct Sessions(Mutex<BTreeMap<String, OpenSession>>);
+pub struct HeldSessions(Mutex<BTreeMap<String, HeldSession>>);
 
 #[derive(Debug)]
-struct OpenSession {
+struct HeldSession {
     session: Arc<Session>,
-    turn: Option<RunningTurn>,
+    turn: Option<TurnSignals>,
 }
 
 /// Request and signals of a running turn.
 #[derive(Debug, Clone, Default)]
-pub struct RunningTurn {
+pub struct TurnSignals {
     /// Id of the request with the prompt.
     pub request: Value,
     /// Cancelled when the client cancels the turn.
@@ -28,7 +28,7 @@ pub struct RunningTurn {
     pub ended: CancellationToken,
 }
 
-impl Sessions {
+impl HeldSessions {
     /// Adds a session, or replaces one of the same id that runs no turn.
     pub fn insert(&self, session: Session) -> Result<Arc<Session>, AgentError> {
         let mut sessions = self.lock();
@@ -39,7 +39,7 @@ impl Sessions {
             session.continue_from(&before.session);
         }
         let session = Arc::new(session);
-        let open = OpenSession {
+        let open = HeldSession {
             session: Arc::clone(&session),
             turn: None,
         };
@@ -62,15 +62,15 @@ impl Sessions {
         &self,
         id: &str,
         request: Value,
-    ) -> Result<(Arc<Session>, RunningTurn), AgentError> {
+    ) -> Result<(Arc<Session>, TurnSignals), AgentError> {
         let mut sessions = self.lock();
         let open = sessions.get_mut(id).ok_or_else(|| unknown(id))?;
         if open.turn.is_some() {
             return Err(busy(id));
         }
-        let turn = open.turn.insert(RunningTurn {
+        let turn = open.turn.insert(TurnSignals {
             request,
-            ..RunningTurn::default()
+            ..TurnSignals::default()
         });
         Ok((Arc::clone(&open.session), turn.clone()))
     }
@@ -106,7 +106,7 @@ impl Sessions {
     }
 
     /// Removes a session and cancels its turn.
-    pub fn remove(&self, id: &str) -> Result<(Arc<Session>, Option<RunningTurn>), AgentError> {
+    pub fn remove(&self, id: &str) -> Result<(Arc<Session>, Option<TurnSignals>), AgentError> {
         let open = self.lock().remove(id).ok_or_else(|| unknown(id))?;
         if let Some(turn) = &open.turn {
             turn.cancel.cancel();
@@ -114,7 +114,7 @@ impl Sessions {
         Ok((open.session, open.turn))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, OpenSession>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, HeldSession>> {
         // A panic leaves no session half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,6 @@
 //! Tool calls of a turn.
 
-use super::output::Output;
+use super::output::SharedOutput;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -139,12 +139,12 @@ impl Permission {
 pub struct ToolCall {
     id: String,
     tool: Tool,
-    output: Arc<Output>,
+    output: Arc<SharedOutput>,
 }
 
 impl ToolCall {
     /// Announces a call to the client.
-    pub(super) async fn begin(tool: Tool, turn: u64, output: Arc<Output>) -> Self {
+    pub(super) async fn begin(tool: Tool, turn: u64, output: Arc<SharedOutput>) -> Self {
         let id = output.open_call(turn);
         let mut update = tool.json(&id);
         update["sessionUpdate"] = "tool_call".into();

@@ -4,7 +4,7 @@ use super::client::NoResult;
 use super::content::File;
 use super::error::{AgentError, FailureKind};
 use super::facts::AgentFacts;
-use super::output::Output;
+use super::output::SharedOutput;
 use super::plan::PlanEntry;
 use super::prompt::Prompt;
 use super::question::{Answer, Form};
@@ -26,7 +26,7 @@ pub struct Turn {
     /// Number of the turn among all turns of the connection.
     number: u64,
     facts: Arc<AgentFacts>,
-    output: Arc<Output>,
+    output: Arc<SharedOutput>,
 }
 
 /// Why a turn ended.
@@ -64,7 +64,7 @@ impl Turn {
         (prompt, context): (Prompt, Map<String, Value>),
         number: u64,
         facts: Arc<AgentFacts>,
-        output: Arc<Output>,
+        output: Arc<SharedOutput>,
     ) -> Self {
         Self {
             prompt,

@@ -17,7 +17,7 @@ mod updates;
 
 use super::agent_choice::{is_unnamed_demo, no_agent};
 use super::args::AcpArgs;
-use super::args::shared::ChunkProfile;
+use super::args::shared::ChunkProfileArg;
 use super::daemon::serve_by_daemon;
 use super::record::Recording;
 use super::telemetry::Telemetry;
@@ -74,7 +74,7 @@ fn check(args: &AcpArgs) -> Result<(), UsageError> {
                    agents add";
         return Err(UsageError(why.to_owned()));
     }
-    if args.agent.chunk_profile != ChunkProfile::V7 {
+    if args.agent.chunk_profile != ChunkProfileArg::V7 {
         let why = "--chunk-profile cannot be used here, because ACP has no chunks; leave it out";
         return Err(UsageError(why.to_owned()));
     }

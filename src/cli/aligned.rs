@@ -6,7 +6,7 @@ use anstyle::Style;
 
 /// Column that can be shortened.
 #[derive(Debug, Clone, Copy)]
-pub struct Cut {
+pub struct CutColumn {
     column: usize,
     /// Minimum width in columns.
     least: usize,
@@ -14,7 +14,7 @@ pub struct Cut {
     start: bool,
 }
 
-impl Cut {
+impl CutColumn {
     pub const fn end(column: usize, least: usize) -> Self {
         Self {
             column,
@@ -38,7 +38,7 @@ pub fn aligned<const N: usize>(
     head: [&str; N],
     rows: &[[String; N]],
     numbers: Option<usize>,
-    cuts: &[Cut],
+    cuts: &[CutColumn],
     styles: Styles,
 ) -> String {
     if rows.is_empty() {

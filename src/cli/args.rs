@@ -49,7 +49,7 @@ use otlp::OtlpArgs;
 pub use permissions::PermissionArgs;
 use record::RecordArgs;
 use serving::ServingArgs;
-use shared::{ChunkProfile, Format, Kind, PlaceArgs};
+use shared::{AgentKind, ChunkProfileArg, Format, PlaceArgs};
 use size::size;
 use std::path::PathBuf;
 use timeouts::TimeoutArgs;
@@ -235,7 +235,7 @@ pub struct AgentArgs {
     pub is_of_client: bool,
     /// Protocol of the command after -- [default: chosen by the command's name]
     #[arg(long, value_enum, value_name = "PROTOCOL")]
-    pub protocol: Option<Kind>,
+    pub protocol: Option<AgentKind>,
     /// Start one process of the default agent per session, for agents that can run only one session
     #[arg(long)]
     pub child_per_session: bool,
@@ -256,8 +256,8 @@ pub struct AgentArgs {
     #[command(flatten)]
     pub permissions: PermissionArgs,
     /// Major version of the AI SDK that the chunks are for, or discobot for the names of that system
-    #[arg(long, value_enum, default_value_t = ChunkProfile::V7, value_name = "PROFILE")]
-    pub chunk_profile: ChunkProfile,
+    #[arg(long, value_enum, default_value_t = ChunkProfileArg::V7, value_name = "PROFILE")]
+    pub chunk_profile: ChunkProfileArg,
     #[command(flatten)]
     pub store: StoreArgs,
     /// Maximum length of a line of the agent, in bytes; accepts the suffixes K, M and G
@@ -318,8 +318,8 @@ pub struct StoreArgs {
     #[command(flatten)]
     pub place: PlaceArgs,
     /// When stored messages are flushed to disk
-    #[arg(long, value_enum, default_value_t = Durability::Turn, value_name = "WHEN")]
-    pub durability: Durability,
+    #[arg(long, value_enum, default_value_t = DurabilityArg::Turn, value_name = "WHEN")]
+    pub durability: DurabilityArg,
     /// Treatment of a session's stored messages if its agent no longer remembers them
     #[arg(long, value_enum, default_value_t = OnNew::Keep, value_name = "WHAT")]
     pub on_new: OnNew,
@@ -338,7 +338,7 @@ pub enum Persist {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Durability {
+pub enum DurabilityArg {
     /// Before the summary of each turn is sent
     Turn,
     /// When the operating system does: messages survive a crash of acpipe, but maybe not of the machine

@@ -10,15 +10,15 @@ pub mod turn_step;
 use super::daemon::connect_follower;
 use super::remote_hub::DaemonHub;
 use super::run::questions::TerminalQuestions;
-use super::run::view::View;
+use super::run::view::RunView;
 use super::sessions::{directory, find};
 use super::{UsageError, state_dir};
 use crate::core::error::{Error, ErrorKind};
-use crate::shell::{Terminal, drive_remote, stored};
+use crate::shell::{TerminalThread, drive_remote, stored};
 use args::{FollowArgs, FollowFormat};
 use attach_client::AttachClient;
 use std::io::IsTerminal as _;
-use target::Target;
+use target::AttachTarget;
 
 /// Follows a session until the user detaches. Returns the exit code.
 pub async fn attach(args: FollowArgs) -> anyhow::Result<u8> {
@@ -26,13 +26,13 @@ pub async fn attach(args: FollowArgs) -> anyhow::Result<u8> {
     let state = state_dir(&args.place)?;
     let cwd = directory(args.cwd.as_deref())?;
     let target = match &args.session {
-        Some(name) => Target::Session(find(&state, name, &cwd)?),
-        None => Target::NewestIn(cwd.clone()),
+        Some(name) => AttachTarget::Session(find(&state, name, &cwd)?),
+        None => AttachTarget::NewestIn(cwd.clone()),
     };
     // As in `acpipe run`, a session has the project's file of its own directory.
     let stored = match &target {
-        Target::Session(id) => stored(&state, id)?,
-        Target::NewestIn(_) => None,
+        AttachTarget::Session(id) => stored(&state, id)?,
+        AttachTarget::NewestIn(_) => None,
     };
     let cwd = stored.map_or(cwd, |card| card.cwd);
     let Some(connection) = connect_follower(&args.place, &cwd).await? else {
@@ -42,11 +42,11 @@ pub async fn attach(args: FollowArgs) -> anyhow::Result<u8> {
     };
     let is_interactive = std::io::stdin().is_terminal();
     let (terminal, typed) = is_interactive
-        .then(|| Terminal::open(true))
+        .then(|| TerminalThread::open(true))
         .flatten()
         .unzip();
     let questions = TerminalQuestions::new(terminal);
-    let view = View::new(args.output.into(), false, args.raw);
+    let view = RunView::new(args.output.into(), false, args.raw);
     let mut client = AttachClient::new(target, state, questions, view, &args);
     let mut hub = DaemonHub::new("acpipe attach");
     drive_remote(connection.stream, &mut hub, &mut client, typed).await?;

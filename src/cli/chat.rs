@@ -14,19 +14,19 @@ use super::args::shared::Format;
 use super::daemon::DaemonUse;
 use super::logs::TerminalLogs;
 use super::record::Recording;
-use super::run::calls::{PromptTerms, Steps};
+use super::run::calls::{PromptOptions, Steps};
 use super::run::check_output;
 use super::run::questions::TerminalQuestions;
 use super::run::recorder::RunRecorder;
 use super::run::run_hub::{OwnHubSetup, RunHub};
 use super::run::run_session::RunSession;
 use super::run::turn_output::TurnOutput;
-use super::run::view::View;
+use super::run::view::RunView;
 use super::styles::Styles;
 use super::telemetry::Telemetry;
 use super::{persists, state_dir};
 use crate::core::secret::Secrets;
-use crate::shell::Terminal;
+use crate::shell::TerminalThread;
 use chat_client::ChatClient;
 use chat_session::{ChatSession, Continuation};
 use editor::LineEditor;
@@ -66,7 +66,7 @@ pub async fn chat(args: RunArgs, secrets: Secrets, logs: TerminalLogs) -> anyhow
     }
     let recording = Recording::start(&args.agent.record, &secrets)?;
     let telemetry = Telemetry::start(&args.agent, &secrets)?;
-    let mut view = View::new(args.output, args.quiet, args.raw);
+    let mut view = RunView::new(args.output, args.quiet, args.raw);
     let (found, hub) = RunHub::open(&args, daemon, &secrets, &mut view).await?;
     let RunSession {
         settings,
@@ -82,7 +82,7 @@ pub async fn chat(args: RunArgs, secrets: Secrets, logs: TerminalLogs) -> anyhow
         cwd: settings.cwd.clone(),
         agent: names_agent.then(|| settings.default_agent.name.clone()),
         options: Box::new(settings.default_agent.spec.options.clone()),
-        terms: PromptTerms {
+        terms: PromptOptions {
             retry: !args.no_retry,
             max_time: args.max_time.0,
             elapsed: Duration::ZERO,
@@ -119,8 +119,8 @@ pub async fn chat(args: RunArgs, secrets: Secrets, logs: TerminalLogs) -> anyhow
 }
 
 /// Opens the terminal for questions. Its lines join the other inputs.
-fn open_terminal(inputs: mpsc::Sender<ChatInput>) -> Option<Terminal> {
-    let (terminal, mut typed) = Terminal::open(true)?;
+fn open_terminal(inputs: mpsc::Sender<ChatInput>) -> Option<TerminalThread> {
+    let (terminal, mut typed) = TerminalThread::open(true)?;
     tokio::spawn(async move {
         while let Some(line) = typed.recv().await {
             if inputs.send(ChatInput::Terminal(line)).await.is_err() {

@@ -8,10 +8,10 @@ pub mod args;
 use super::args::Cli;
 use super::args::shared::PlaceArgs;
 use super::columns::one_line;
-use super::screen::{Content, to_stdout};
+use super::screen::{ScreenContent, to_stdout};
 use super::{UsageError, agents, sessions};
 use crate::core::session_id::{is_unnamed, name_of};
-use args::{CompletionsArgs, Shell};
+use args::{CompletionShell, CompletionsArgs};
 use clap::{Command, CommandFactory as _};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
@@ -27,12 +27,12 @@ const MOST_SESSIONS: usize = 200;
 /// Prints the script of a shell.
 pub fn print(args: &CompletionsArgs) -> anyhow::Result<()> {
     let shell: &dyn EnvCompleter = match args.shell {
-        Shell::Bash => &Bash,
-        Shell::Zsh => &Zsh,
-        Shell::Fish => &Fish,
-        Shell::Powershell => &Powershell,
-        Shell::Elvish => &Elvish,
-        Shell::Nushell => {
+        CompletionShell::Bash => &Bash,
+        CompletionShell::Zsh => &Zsh,
+        CompletionShell::Fish => &Fish,
+        CompletionShell::Powershell => &Powershell,
+        CompletionShell::Elvish => &Elvish,
+        CompletionShell::Nushell => {
             let mut script = Vec::new();
             let mut command = Cli::command();
             clap_complete::generate(
@@ -41,10 +41,10 @@ pub fn print(args: &CompletionsArgs) -> anyhow::Result<()> {
                 "acpipe",
                 &mut script,
             );
-            return to_stdout(Content::Text, |out| Ok(out.write_all(&script)?));
+            return to_stdout(ScreenContent::Text, |out| Ok(out.write_all(&script)?));
         }
     };
-    to_stdout(Content::Text, |out| {
+    to_stdout(ScreenContent::Text, |out| {
         shell.write_registration(VARIABLE, "acpipe", "acpipe", "acpipe", out)?;
         Ok(())
     })
@@ -72,7 +72,7 @@ pub fn complete() -> anyhow::Result<bool> {
     // The words to complete follow `--`.
     let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
     let directory = std::env::current_dir().ok();
-    to_stdout(Content::Styled, |out| {
+    to_stdout(ScreenContent::Styled, |out| {
         shell.write_complete(&mut command, words.collect(), directory.as_deref(), out)?;
         Ok(())
     })?;

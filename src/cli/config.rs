@@ -28,9 +28,9 @@ pub use read::{UserFile, text_of};
 pub use schema::schema;
 pub use values::{Answer, EnvTable, PresetName, Texts, TimeoutTable};
 
-use agents::{Context, resolve, unknown_agent};
-use fault::{Fault, KeyPath};
-use source::{Origin, Source};
+use agents::{ResolutionContext, resolve, unknown_agent};
+use fault::{ConfigFault, KeyPath};
+use source::{ConfigSource, FileOwner};
 use std::path::{Path, PathBuf};
 
 /// Configuration of the user and of the project.
@@ -110,14 +110,14 @@ pub fn load(args: &LoadArgs<'_>) -> anyhow::Result<Config> {
     let mut sources = Vec::new();
     if let (Some(file), Some(text)) = (&user_file, &user_text) {
         let name = file.path.to_string_lossy();
-        sources.push(Source::parse(&name, text, Origin::User)?);
+        sources.push(ConfigSource::parse(&name, text, FileOwner::User)?);
     }
     if let Some((file, text)) = &project {
         let is_trusted = args
             .state_dir
             .is_some_and(|state| trust::is_trusted(state, file, text));
-        let origin = Origin::Project { is_trusted };
-        sources.push(Source::parse(&file.to_string_lossy(), text, origin)?);
+        let origin = FileOwner::Project { is_trusted };
+        sources.push(ConfigSource::parse(&file.to_string_lossy(), text, origin)?);
     }
     let modes = (args.default_mode, args.mode);
     let mut config = combine(&sources, home, modes, args.is_builtin)?;
@@ -134,7 +134,7 @@ pub fn load(args: &LoadArgs<'_>) -> anyhow::Result<Config> {
 
 /// Combines the user's file and the project's file.
 fn combine(
-    sources: &[Source<'_>],
+    sources: &[ConfigSource<'_>],
     home: Option<String>,
     (default_mode, mode): (Option<Mode>, Option<Mode>),
     is_builtin: &dyn Fn(&str) -> bool,
@@ -153,7 +153,7 @@ fn combine(
     if let Some(mode) = mode {
         policy.override_mode(mode);
     }
-    let context = Context {
+    let context = ResolutionContext {
         policy: &policy,
         is_builtin,
     };
@@ -222,14 +222,14 @@ fn lock_changed_agents(agents: &mut [ConfiguredAgent]) {
 }
 
 /// Returns whether the user's file asks for the daemon.
-fn attach_of(sources: &[Source<'_>]) -> Result<bool, Error> {
+fn attach_of(sources: &[ConfigSource<'_>]) -> Result<bool, Error> {
     let mut attach = false;
     for source in sources {
         match source.content.attach {
             Some(_) if source.is_of_project() => {
                 let why =
                     "must be in the user's own configuration file; remove it from the project's";
-                let fault = Fault::new(KeyPath::of(&["attach"]), why.to_owned());
+                let fault = ConfigFault::new(KeyPath::of(&["attach"]), why.to_owned());
                 return Err(source.error(&fault));
             }
             Some(own) => attach = own,
@@ -241,7 +241,7 @@ fn attach_of(sources: &[Source<'_>]) -> Result<bool, Error> {
 
 /// Returns the policy of the user's file; `home` expands paths in rules.
 fn user_policy(
-    user: Option<&Source<'_>>,
+    user: Option<&ConfigSource<'_>>,
     home: Option<String>,
     default_mode: Option<Mode>,
 ) -> Result<Policy, Error> {
@@ -256,7 +256,11 @@ fn user_policy(
 }
 
 /// Adds `[permissions]` of a file to a policy.
-fn add_permissions(source: &Source<'_>, policy: &mut Policy, label: &str) -> Result<(), Error> {
+fn add_permissions(
+    source: &ConfigSource<'_>,
+    policy: &mut Policy,
+    label: &str,
+) -> Result<(), Error> {
     let Some(table) = &source.content.permissions else {
         return Ok(());
     };
@@ -267,7 +271,7 @@ fn add_permissions(source: &Source<'_>, policy: &mut Policy, label: &str) -> Res
 
 /// Returns the default agent that a file sets, and the place.
 fn default_of(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     agents: &[ConfiguredAgent],
     is_builtin: &dyn Fn(&str) -> bool,
 ) -> Result<Option<(String, String)>, Error> {
@@ -281,7 +285,7 @@ fn default_of(
     let names: Vec<&str> = visible.map(|agent| agent.name.as_str()).collect();
     if !names.contains(&name.as_str()) && !is_builtin(name) {
         let why = unknown_agent(name, &names);
-        return Err(source.error(&Fault::new(path, why)));
+        return Err(source.error(&ConfigFault::new(path, why)));
     }
     Ok(Some((name.clone(), source.place(&path))))
 }
@@ -296,7 +300,7 @@ fn home() -> Option<String> {
 /// # Errors
 /// The configuration is not valid: line and column, key, reason and remedy.
 pub fn policy_of(text: &str, home: Option<String>) -> Result<Policy, String> {
-    let parsed = Source::parse("", text, Origin::User);
+    let parsed = ConfigSource::parse("", text, FileOwner::User);
     let config = parsed.and_then(|source| combine(&[source], home, (None, None), &|_| true));
     config
         .map(|config| config.policy)

@@ -18,7 +18,7 @@ use crate::shell::{
 use access::{Admission, admit};
 use connected_client::ConnectedClient;
 use face::Face;
-pub use setup::{Access, ClientFace, ConnectionSetup, Via};
+pub use setup::{ClientAccess, ClientFace, ConnectionSetup, Via};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -229,7 +229,7 @@ mod tests {
     use crate::core::client::{Command, Reply};
     use crate::core::client_sink::ChunkAddress;
     use crate::proto::wire::{Done, PromptWhenBusy};
-    use crate::shell::{Connection, Connector, FULL, connections};
+    use crate::shell::{ClientChannel, Connector, FULL, connections};
     use tokio::sync::mpsc;
 
     type Events = mpsc::Receiver<ConnectionEvent<ConnectionSetup>>;
@@ -257,7 +257,7 @@ mod tests {
     #[tokio::test]
     async fn call_that_waited_for_room_is_made_when_the_client_has_read() {
         let (connector, mut events, mut clients) = loop_of_connections();
-        let setup = ConnectionSetup::neutral(Access::Full, Via::Http);
+        let setup = ConnectionSetup::neutral(ClientAccess::Full, Via::Http);
         let mut connection = connector.open(setup).await.unwrap();
         let id = connection.input.id();
         clients.input(events.recv().await.unwrap());
@@ -280,7 +280,9 @@ mod tests {
     }
 
     /// Opens a connection of a client that speaks ACP. It has sent a load, of which the hub has the first call.
-    async fn loading(access: Access) -> (Connection<ConnectionSetup>, Events, Connections, Token) {
+    async fn loading(
+        access: ClientAccess,
+    ) -> (ClientChannel<ConnectionSetup>, Events, Connections, Token) {
         let (connector, mut events, mut clients) = loop_of_connections();
         let face = ClientFace::Acp(FaceSettings {
             agents: vec!["a".to_owned()],
@@ -317,7 +319,7 @@ mod tests {
 
     #[tokio::test]
     async fn reply_leads_to_the_next_call_without_a_message_of_the_client() {
-        let (_connection, _events, mut clients, load) = loading(Access::Full).await;
+        let (_connection, _events, mut clients, load) = loading(ClientAccess::Full).await;
         ClientSinks::reply(&mut clients, load, Ok(Reply::Done(Done::default())));
         clients.take_output(&mut Vec::new());
         let action = clients.next_action();
@@ -330,7 +332,7 @@ mod tests {
 
     #[tokio::test]
     async fn refusal_of_a_call_that_follows_a_reply_is_sent_at_once() {
-        let (mut connection, _events, mut clients, load) = loading(Access::Observer).await;
+        let (mut connection, _events, mut clients, load) = loading(ClientAccess::Observer).await;
         // The refusal of the connection to an agent.
         let mut output = connection.output.next().await.unwrap();
         ClientSinks::reply(&mut clients, load, Ok(Reply::Done(Done::default())));
@@ -344,7 +346,7 @@ mod tests {
     #[tokio::test]
     async fn client_that_leaves_is_reported_once() {
         let (connector, mut events, mut clients) = loop_of_connections();
-        let setup = ConnectionSetup::neutral(Access::Full, Via::Http);
+        let setup = ConnectionSetup::neutral(ClientAccess::Full, Via::Http);
         let connection = connector.open(setup).await.unwrap();
         let id = connection.input.id();
         clients.input(events.recv().await.unwrap());

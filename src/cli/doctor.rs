@@ -26,9 +26,9 @@ use crate::shell::{AgentStarter, Launch, LoginShell};
 use anyhow::Context as _;
 use args::DoctorArgs;
 use configuration::configuration_of;
-use report::Report;
+use report::DoctorReport;
 use std::io::{BufRead as _, IsTerminal as _};
-use subject::Subject;
+use subject::CheckedAgent;
 
 /// Exit code after Ctrl-C.
 const INTERRUPTED: u8 = 130;
@@ -46,7 +46,7 @@ pub async fn doctor(args: DoctorArgs, secrets: &Secrets) -> anyhow::Result<u8> {
         // The check of the machine reports the error.
         Err(_) => Vec::new(),
     };
-    let subject = Subject::find(&args, &own, &settings)?;
+    let subject = CheckedAgent::find(&args, &own, &settings)?;
     if args.probe {
         confirm(&args, subject.as_ref())?;
     }
@@ -58,7 +58,7 @@ pub async fn doctor(args: DoctorArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     if let Some(subject) = &subject {
         secrets.add_variables(&subject.definition.spec.env);
     }
-    let mut report = Report::new(args.json, secrets.clone());
+    let mut report = DoctorReport::new(args.json, secrets.clone());
     let work = async {
         match &subject {
             None => {
@@ -96,7 +96,7 @@ pub async fn doctor(args: DoctorArgs, secrets: &Secrets) -> anyhow::Result<u8> {
 }
 
 /// Asks the user whether prompts may be sent, unless `--yes` is given.
-fn confirm(args: &DoctorArgs, subject: Option<&Subject>) -> anyhow::Result<()> {
+fn confirm(args: &DoctorArgs, subject: Option<&CheckedAgent>) -> anyhow::Result<()> {
     let Some(subject) = subject else {
         let message = "--probe needs an agent; name it, or give its command line after --";
         return Err(UsageError(message.to_owned()).into());

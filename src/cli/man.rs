@@ -4,7 +4,7 @@ pub mod args;
 
 use super::args::Cli;
 use super::save::{Readers, create_dir, save};
-use super::screen::{Content, to_stdout};
+use super::screen::{ScreenContent, to_stdout};
 use args::ManArgs;
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
@@ -14,7 +14,7 @@ use std::io;
 /// Prints the page of acpipe, or writes all pages to a directory.
 pub fn print(args: &ManArgs) -> anyhow::Result<()> {
     let Some(dir) = &args.dir else {
-        return to_stdout(Content::Text, |out| {
+        return to_stdout(ScreenContent::Text, |out| {
             Ok(out.write_all(rendered(&definition())?.as_bytes())?)
         });
     };

@@ -17,8 +17,8 @@ use super::styles::{CODE, DIM, HEAD, Styles};
 use crate::core::printable::printable;
 use anstyle::{Effects, Style};
 use container::{Container, indentation, margin, within};
-use kind::Kind;
-use lines::{Lines, Look};
+use kind::LineKind;
+use lines::{Look, WrappedLines};
 
 /// Maximum number of bytes that wait for the end of a span.
 const MAX_SPAN: usize = 1000;
@@ -39,13 +39,13 @@ const INDENTED: usize = 4;
 #[derive(Debug)]
 pub struct Markdown {
     has_links: bool,
-    lines: Lines,
+    lines: WrappedLines,
     /// Beginning of a line whose kind is not known yet.
     begun: String,
     /// Part of the line that is being read.
-    part: Part,
+    part: LinePart,
     containers: Vec<Container>,
-    block: Block,
+    block: ContinuedBlock,
     /// Text of the paragraph or heading that waits for the end of a span.
     waiting: String,
     /// Style of the text of the block.
@@ -60,7 +60,7 @@ pub struct Markdown {
 
 /// Part of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum LinePart {
     /// The beginning, which decides about the kind of the line.
     Start,
     /// Text within a paragraph or heading.
@@ -71,7 +71,7 @@ enum Part {
 
 /// Block that the next line may continue.
 #[derive(Debug, PartialEq, Eq)]
-enum Block {
+enum ContinuedBlock {
     None,
     Paragraph,
     /// Code block with this fence and indentation.
@@ -92,7 +92,7 @@ pub fn render(text: &str, styles: Styles) -> String {
 pub fn wrapped(text: &str, margin: &str, styles: Styles) -> String {
     let mut out = String::new();
     for line in text.lines() {
-        let mut lines = Lines::new(styles);
+        let mut lines = WrappedLines::new(styles);
         if styles.is_terminal {
             lines.set_margins(None, margin.to_owned());
             lines.text(line, &Look::default());
@@ -111,11 +111,11 @@ impl Markdown {
     pub fn new(styles: Styles) -> Self {
         Self {
             has_links: styles.has_links,
-            lines: Lines::new(styles),
+            lines: WrappedLines::new(styles),
             begun: String::new(),
-            part: Part::Start,
+            part: LinePart::Start,
             containers: Vec::new(),
-            block: Block::None,
+            block: ContinuedBlock::None,
             waiting: String::new(),
             style: Style::new(),
             before: None,
@@ -130,13 +130,13 @@ impl Markdown {
             let body = line.strip_suffix('\n').unwrap_or(line);
             let is_whole = body.len() < line.len();
             match self.part {
-                Part::Start => {
+                LinePart::Start => {
                     self.begun.push_str(body);
                     // A line that is only marks would be read again with each of them.
                     self.start_line(is_whole || self.begun.len() > MAX_BEGUN);
                 }
-                Part::Text => self.waiting.push_str(body),
-                Part::Code => self.code(body),
+                LinePart::Text => self.waiting.push_str(body),
+                LinePart::Code => self.code(body),
             }
             if is_whole {
                 self.end_line();
@@ -155,14 +155,14 @@ impl Markdown {
 
     /// Ends the text, and returns the rest of the output.
     pub fn end(&mut self) -> String {
-        if self.part == Part::Start && !self.begun.is_empty() {
+        if self.part == LinePart::Start && !self.begun.is_empty() {
             self.start_line(true);
         }
         self.end_block();
         self.containers.clear();
         self.set_margins(0);
         let out = self.break_line();
-        self.part = Part::Start;
+        self.part = LinePart::Start;
         self.is_apart = false;
         self.has_blocks = false;
         out
@@ -187,7 +187,7 @@ impl Markdown {
     fn start_line(&mut self, is_whole: bool) {
         let line = std::mem::take(&mut self.begun);
         let is_handled = match &self.block {
-            Block::Fenced(fence, indent) => {
+            ContinuedBlock::Fenced(fence, indent) => {
                 let (fence, indent) = (fence.clone(), *indent);
                 self.code_line(&line, &fence, indent, is_whole)
             }
@@ -209,7 +209,7 @@ impl Markdown {
                     return false;
                 }
                 // The quote ends, and its code with it.
-                self.block = Block::None;
+                self.block = ContinuedBlock::None;
                 return self.block_line(line, is_whole);
             };
             rest = inner.strip_prefix(' ').unwrap_or(inner);
@@ -221,14 +221,14 @@ impl Markdown {
             return false;
         }
         if marks.is_empty() && end.len() >= fence.len() {
-            self.block = Block::None;
+            self.block = ContinuedBlock::None;
             self.begun.clear();
-            self.part = Part::Start;
+            self.part = LinePart::Start;
             self.is_apart = false;
             return true;
         }
         let stripped = (rest.len() - body.len()).min(indent);
-        self.part = Part::Code;
+        self.part = LinePart::Code;
         self.code(&rest[stripped..]);
         true
     }
@@ -242,18 +242,18 @@ impl Markdown {
         let mut column = indentation(rest);
         let mut body = rest.trim_start();
         let kind = loop {
-            let Some(kind) = Kind::of(body, is_whole) else {
+            let Some(kind) = LineKind::of(body, is_whole) else {
                 return false;
             };
             let has_room = matched + opened.len() < MAX_CONTAINERS;
             match kind {
-                Kind::Quote(_) | Kind::Item(..) if !has_room => break Kind::Text,
-                Kind::Quote(inner) => {
+                LineKind::Quote(_) | LineKind::Item(..) if !has_room => break LineKind::Text,
+                LineKind::Quote(inner) => {
                     opened.push((Container::Quote, ""));
                     column = indentation(inner);
                     body = inner.trim_start();
                 }
-                Kind::Item(mark, inner) => {
+                LineKind::Item(mark, inner) => {
                     let columns = if mark.len() == 1 { 2 } else { mark.len() + 1 };
                     opened.push((
                         Container::Item {
@@ -268,18 +268,19 @@ impl Markdown {
                 other => break other,
             }
         };
-        let is_lazy = kind == Kind::Text && opened.is_empty() && self.block == Block::Paragraph;
-        if !is_lazy && (kind != Kind::Blank || !opened.is_empty()) {
+        let is_lazy =
+            kind == LineKind::Text && opened.is_empty() && self.block == ContinuedBlock::Paragraph;
+        if !is_lazy && (kind != LineKind::Blank || !opened.is_empty()) {
             self.leave(matched, opened.first());
         }
         let is_code = opened.is_empty()
-            && !matches!(kind, Kind::Blank | Kind::Row)
-            && self.block != Block::Paragraph
+            && !matches!(kind, LineKind::Blank | LineKind::Row)
+            && self.block != ContinuedBlock::Paragraph
             && column >= INDENTED
             && !self.containers.iter().any(Container::is_item);
         if is_code {
             self.begin_block(&opened);
-            self.part = Part::Code;
+            self.part = LinePart::Code;
             self.code(rest);
         } else {
             self.write_line(kind, (body, column), &opened);
@@ -301,48 +302,48 @@ impl Markdown {
     /// in it.
     fn write_line(
         &mut self,
-        kind: Kind<'_>,
+        kind: LineKind<'_>,
         (body, column): (&str, usize),
         opened: &[(Container, &str)],
     ) {
         match kind {
-            Kind::Blank => {
+            LineKind::Blank => {
                 self.end_block();
                 self.is_apart |= opened.is_empty();
                 self.open(opened);
                 return;
             }
-            Kind::Row => return self.row(body, opened),
-            Kind::Text if opened.is_empty() && self.block == Block::Paragraph => {}
+            LineKind::Row => return self.row(body, opened),
+            LineKind::Text if opened.is_empty() && self.block == ContinuedBlock::Paragraph => {}
             _ => self.begin_block(opened),
         }
         match kind {
-            Kind::Heading(level, text) => {
+            LineKind::Heading(level, text) => {
                 self.style = if level == 1 {
                     HEAD | Effects::UNDERLINE
                 } else {
                     HEAD
                 };
-                self.part = Part::Text;
+                self.part = LinePart::Text;
                 self.waiting.push_str(text);
             }
-            Kind::Fence(fence, language) => {
-                self.block = Block::Fenced(fence.to_owned(), column);
+            LineKind::Fence(fence, language) => {
+                self.block = ContinuedBlock::Fenced(fence.to_owned(), column);
                 if !language.is_empty() {
                     self.lines.verbatim(language, &look(DIM));
                     self.lines.newline();
                 }
-                self.part = Part::Start;
+                self.part = LinePart::Start;
             }
-            Kind::Rule => {
+            LineKind::Rule => {
                 let columns = self.lines.room().min(80);
                 self.lines.verbatim(&"─".repeat(columns), &look(DIM));
                 self.lines.newline();
-                self.part = Part::Start;
+                self.part = LinePart::Start;
             }
             _ => {
-                self.block = Block::Paragraph;
-                self.part = Part::Text;
+                self.block = ContinuedBlock::Paragraph;
+                self.part = LinePart::Text;
                 self.waiting.push_str(body);
             }
         }
@@ -350,11 +351,11 @@ impl Markdown {
 
     /// Adds a row of a table. All rows are written with the last one.
     fn row(&mut self, body: &str, opened: &[(Container, &str)]) {
-        if !opened.is_empty() || !matches!(self.block, Block::Table(_)) {
+        if !opened.is_empty() || !matches!(self.block, ContinuedBlock::Table(_)) {
             self.begin_block(opened);
-            self.block = Block::Table(Vec::new());
+            self.block = ContinuedBlock::Table(Vec::new());
         }
-        let Block::Table(rows) = &mut self.block else {
+        let ContinuedBlock::Table(rows) = &mut self.block else {
             return;
         };
         rows.push(body.to_owned());
@@ -417,15 +418,15 @@ impl Markdown {
 
     fn end_line(&mut self) {
         match self.part {
-            Part::Start => {}
-            Part::Code => self.lines.newline(),
-            Part::Text if self.block == Block::Paragraph => {
+            LinePart::Start => {}
+            LinePart::Code => self.lines.newline(),
+            LinePart::Text if self.block == ContinuedBlock::Paragraph => {
                 self.waiting.push('\n');
                 self.settle();
             }
-            Part::Text => self.end_block(),
+            LinePart::Text => self.end_block(),
         }
-        self.part = Part::Start;
+        self.part = LinePart::Start;
     }
 
     /// Writes the part of the waiting text that nothing can change.
@@ -469,8 +470,8 @@ impl Markdown {
         self.write_waiting();
         self.before = None;
         self.style = Style::new();
-        match std::mem::replace(&mut self.block, Block::None) {
-            Block::Table(rows) => match table::parse(&rows) {
+        match std::mem::replace(&mut self.block, ContinuedBlock::None) {
+            ContinuedBlock::Table(rows) => match table::parse(&rows) {
                 Some(cells) => table::write(&cells, self.has_links, &mut self.lines),
                 None => {
                     for row in rows {
@@ -479,8 +480,8 @@ impl Markdown {
                     }
                 }
             },
-            Block::None | Block::Paragraph | Block::Fenced(..) => {
-                if self.part == Part::Text && !self.lines.is_at_start() {
+            ContinuedBlock::None | ContinuedBlock::Paragraph | ContinuedBlock::Fenced(..) => {
+                if self.part == LinePart::Text && !self.lines.is_at_start() {
                     self.lines.newline();
                 }
             }

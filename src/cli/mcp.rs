@@ -10,7 +10,7 @@ use std::path::Path;
 /// Content of the file; other members are ignored because they belong to other programs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct File {
+struct McpFile {
     mcp_servers: Option<McpServersByName>,
 }
 
@@ -35,7 +35,7 @@ fn read(text: &str) -> Result<Vec<McpServer>, String> {
         return Err("must be an object of the form {\"mcpServers\": {\"NAME\": {…}}}".to_owned());
     }
     let mut reader = serde_json::Deserializer::from_str(text);
-    let file: File = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+    let file: McpFile = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
         let why = without_value(error.into_inner().to_string());
         if path == "." {

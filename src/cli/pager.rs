@@ -1,7 +1,7 @@
 //! Output for a terminal that goes through a pager if it is longer than the screen.
 
 use super::columns::width;
-use super::screen::{Content, Screen, to_stdout, unless_reader_left};
+use super::screen::{Screen, ScreenContent, to_stdout, unless_reader_left};
 use super::styles::{Styles, plain};
 use crate::shell::{Pager, StdoutWriter, terminal_size};
 use clap::Args;
@@ -23,7 +23,7 @@ pub struct PagerArgs {
 /// Writes to stdout like [`to_stdout`]; at a terminal, what is longer than the screen goes through a pager.
 pub fn to_pager(
     args: &PagerArgs,
-    content: Content,
+    content: ScreenContent,
     write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let styles = Styles::stdout();
@@ -39,7 +39,7 @@ pub fn to_pager(
         rows,
         held: Vec::new(),
         used: 0,
-        target: Target::Undecided,
+        target: PagerTarget::Undecided,
     };
     let written = {
         let mut screen = Screen::new(&mut paged, content);
@@ -68,11 +68,11 @@ struct Paged {
     held: Vec<u8>,
     /// Rows that the whole lines of it take.
     used: usize,
-    target: Target,
+    target: PagerTarget,
 }
 
 #[derive(Debug)]
-enum Target {
+enum PagerTarget {
     Undecided,
     Pager(Pager),
     /// The pager cannot be started.
@@ -86,8 +86,8 @@ impl Paged {
             return Ok(());
         }
         self.target = match Pager::start(&self.command[0], &self.command[1..]) {
-            Ok(pager) => Target::Pager(pager),
-            Err(_) => Target::Stdout,
+            Ok(pager) => PagerTarget::Pager(pager),
+            Err(_) => PagerTarget::Stdout,
         };
         let held = std::mem::take(&mut self.held);
         self.write_all(&held)
@@ -95,9 +95,9 @@ impl Paged {
 
     fn end(self) -> io::Result<()> {
         match self.target {
-            Target::Undecided => StdoutWriter.write_all(&self.held),
-            Target::Stdout => Ok(()),
-            Target::Pager(pager) => pager.wait(),
+            PagerTarget::Undecided => StdoutWriter.write_all(&self.held),
+            PagerTarget::Stdout => Ok(()),
+            PagerTarget::Pager(pager) => pager.wait(),
         }
     }
 }
@@ -105,9 +105,9 @@ impl Paged {
 impl Write for Paged {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.target {
-            Target::Pager(pager) => return pager.write(bytes),
-            Target::Stdout => return StdoutWriter.write(bytes),
-            Target::Undecided => {}
+            PagerTarget::Pager(pager) => return pager.write(bytes),
+            PagerTarget::Stdout => return StdoutWriter.write(bytes),
+            PagerTarget::Undecided => {}
         }
         let begin = memchr::memrchr(b'\n', &self.held).map_or(0, |at| at + 1);
         self.held.extend_from_slice(bytes);
@@ -123,8 +123,8 @@ impl Write for Paged {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.target {
-            Target::Undecided | Target::Stdout => Ok(()),
-            Target::Pager(pager) => pager.flush(),
+            PagerTarget::Undecided | PagerTarget::Stdout => Ok(()),
+            PagerTarget::Pager(pager) => pager.flush(),
         }
     }
 }

@@ -2,18 +2,18 @@
 
 pub mod args;
 
-use super::aligned::{Cut, aligned};
+use super::aligned::{CutColumn, aligned};
 use super::columns::{clip, one_line, visible};
 use super::pager::{PagerArgs, to_pager};
 use super::print_note;
-use super::screen::Content;
+use super::screen::ScreenContent;
 use super::sessions::{cards, directory, exact, find, read, same_dir};
 use super::styles::Styles;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::StoredDecision;
 use crate::proto::wire::LedgerEntry;
 use crate::shell;
-use args::{PermissionsArgs, PermissionsVerb, ShowArgs};
+use args::{PermissionsArgs, PermissionsVerb, ShowPermissionsArgs};
 use serde::Serialize;
 use std::io;
 use std::path::Path;
@@ -22,7 +22,11 @@ use std::path::Path;
 const ABOUT: usize = 60;
 
 /// Columns that are shortened if the terminal is too narrow.
-const CUTS: [Cut; 3] = [Cut::end(6, 20), Cut::end(5, 10), Cut::end(1, 12)];
+const CUTS: [CutColumn; 3] = [
+    CutColumn::end(6, 20),
+    CutColumn::end(5, 10),
+    CutColumn::end(1, 12),
+];
 
 const COLUMNS: usize = 7;
 const HEAD: [&str; COLUMNS] = ["TIME", "SESSION", "TOOL", "DECISION", "BY", "RULE", "ABOUT"];
@@ -39,7 +43,7 @@ pub fn permissions(args: &PermissionsArgs) -> anyhow::Result<u8> {
 /// A decision in the JSON output.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Row {
+struct DecisionRow {
     session_id: String,
     at: String,
     turn_id: String,
@@ -47,7 +51,7 @@ struct Row {
     entry: LedgerEntry,
 }
 
-fn show(state: &Path, args: &ShowArgs, pager: &PagerArgs) -> anyhow::Result<()> {
+fn show(state: &Path, args: &ShowPermissionsArgs, pager: &PagerArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for id in sessions(state, args)? {
         match of_session(state, &id, &mut rows) {
@@ -66,7 +70,7 @@ fn show(state: &Path, args: &ShowArgs, pager: &PagerArgs) -> anyhow::Result<()> 
             "no matching decisions found; list the stored sessions with acpipe sessions list",
         );
     }
-    to_pager(pager, Content::styled_or_json(args.json), |out| {
+    to_pager(pager, ScreenContent::styled_or_json(args.json), |out| {
         if !args.json {
             let styles = Styles::stdout();
             let rows: Vec<[String; COLUMNS]> = rows.iter().map(|row| cells(row, styles)).collect();
@@ -82,7 +86,7 @@ fn show(state: &Path, args: &ShowArgs, pager: &PagerArgs) -> anyhow::Result<()> 
 }
 
 /// Returns the ids of the named sessions; without names, of all sessions or those of `--cwd`.
-fn sessions(state: &Path, args: &ShowArgs) -> anyhow::Result<Vec<String>> {
+fn sessions(state: &Path, args: &ShowPermissionsArgs) -> anyhow::Result<Vec<String>> {
     let cwd = directory(args.cwd.as_deref())?;
     if !args.ids.is_empty() {
         let ids = args.ids.iter().map(|id| find(state, id, &cwd));
@@ -95,7 +99,7 @@ fn sessions(state: &Path, args: &ShowArgs) -> anyhow::Result<Vec<String>> {
     Ok(cards.into_iter().map(|card| card.session_id).collect())
 }
 
-fn of_session(state: &Path, id: &str, rows: &mut Vec<Row>) -> Result<(), Error> {
+fn of_session(state: &Path, id: &str, rows: &mut Vec<DecisionRow>) -> Result<(), Error> {
     let log = read(shell::read_only(state, id)?)?;
     let unread = log.decisions(|decided| {
         let StoredDecision {
@@ -103,7 +107,7 @@ fn of_session(state: &Path, id: &str, rows: &mut Vec<Row>) -> Result<(), Error> 
             turn_id,
             decision,
         } = decided;
-        rows.push(Row {
+        rows.push(DecisionRow {
             session_id: id.to_owned(),
             at,
             turn_id,
@@ -121,7 +125,7 @@ fn reported(reason: &str) -> &str {
     reason.split(": ").next().unwrap_or(reason)
 }
 
-fn cells(row: &Row, styles: Styles) -> [String; COLUMNS] {
+fn cells(row: &DecisionRow, styles: Styles) -> [String; COLUMNS] {
     let entry = &row.entry;
     let decision = match (entry.what.as_str(), entry.approved) {
         ("question", true) => "answered",
@@ -206,7 +210,7 @@ mod tests {
             ),
         ];
         for (entry, [tool, decision, about]) in cases {
-            let row = Row {
+            let row = DecisionRow {
                 session_id: "s".to_owned(),
                 at: "2026-03-01T09:05:59.123Z".to_owned(),
                 turn_id: "t".to_owned(),

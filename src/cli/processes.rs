@@ -1,8 +1,8 @@
 //! `acpipe processes`: processes that acpipe started, and leftovers of killed acpipes. Starts no agent.
 
-use super::aligned::{Cut, aligned};
+use super::aligned::{CutColumn, aligned};
 use super::args::shared::PlaceArgs;
-use super::screen::Content;
+use super::screen::ScreenContent;
 use super::styles::Styles;
 use super::{print_note, state_dir};
 use crate::cli::screen::to_stdout;
@@ -30,7 +30,7 @@ pub struct ProcessesArgs {
 
 const COLUMNS: usize = 4;
 const HEAD: [&str; COLUMNS] = ["PID", "STATE", "ACPIPE", "COMMAND"];
-const CUTS: [Cut; 1] = [Cut::end(3, 20)];
+const CUTS: [CutColumn; 1] = [CutColumn::end(3, 20)];
 
 /// Lists the processes; with `--end`, ends and lists the leftover ones. Returns the exit code.
 pub fn processes(args: &ProcessesArgs) -> anyhow::Result<u8> {
@@ -51,7 +51,7 @@ pub fn processes(args: &ProcessesArgs) -> anyhow::Result<u8> {
         };
         print_note(&format!("{what} found with state in {}", state.display()));
     }
-    to_stdout(Content::styled_or_json(args.json), |out| {
+    to_stdout(ScreenContent::styled_or_json(args.json), |out| {
         if !args.json {
             let rows: Vec<[String; COLUMNS]> = processes.iter().map(|p| row(p, args.end)).collect();
             let text = aligned(HEAD, &rows, Some(0), &CUTS, Styles::stdout());

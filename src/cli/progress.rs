@@ -31,7 +31,7 @@ enum Change {
 }
 
 /// Text of the line.
-struct Progress {
+struct ProgressText {
     /// Name of the step.
     step: String,
     begun: Instant,
@@ -97,12 +97,12 @@ fn draw(step: String, changes: &Receiver<Change>) {
     let begun = Instant::now();
     let (mut due, mut is_shown) = (begun + DELAY, false);
     let note = None;
-    let mut progress = Progress { step, begun, note };
+    let mut progress = ProgressText { step, begun, note };
     loop {
         match changes.recv_timeout(due.saturating_duration_since(Instant::now())) {
             Ok(Change::Step(step)) => {
                 let (begun, note) = (Instant::now(), None);
-                progress = Progress { step, begun, note };
+                progress = ProgressText { step, begun, note };
             }
             Ok(Change::Note(note)) => progress.note = Some(note),
             Err(RecvTimeoutError::Timeout) => {
@@ -135,7 +135,7 @@ fn width() -> usize {
     }
 }
 
-impl Progress {
+impl ProgressText {
     /// Returns the text of the line, which must not be wrapped: only one line is erased.
     fn line(&self, elapsed: Duration, width: usize) -> String {
         let mut text = format!("{} … {} s", self.step, elapsed.as_secs());
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn progress_fits_on_one_line() {
         let time = Duration::from_millis(3900);
-        let mut progress = Progress {
+        let mut progress = ProgressText {
             step: "starting 日本".to_owned(),
             begun: Instant::now(),
             note: None,

@@ -7,14 +7,14 @@ mod player;
 mod script;
 
 use super::{UsageError, print_note};
-use crate::proto::tape::{EventKind, Record, records, text};
+use crate::proto::tape::{EventKind, TapeRecord, records, text};
 use crate::shell::{StdoutWriter, read_input};
 use args::ReplayArgs;
-use inbox::Inbox;
+use inbox::ClientInbox;
 use message::Language;
 use player::{Pace, Player};
 use rustix::process::{Signal, getpid, kill_process};
-use script::{Ending, Script, option, scripts};
+use script::{ProcessExit, Script, option, scripts};
 use serde_json::Value;
 use std::io::{self, BufReader, BufWriter, Write as _};
 
@@ -28,11 +28,12 @@ pub fn replay(args: &ReplayArgs) -> anyhow::Result<u8> {
     let bytes = read_input(&args.tape, u64::MAX)
         .map_err(|error| wrong(format!("{error}; give the path of a tape")))?;
     let tape = text(&bytes);
-    let records: Vec<Record<'_>> = records(&tape).collect::<Result<_, _>>().map_err(|fault| {
-        wrong(format!(
-            "{fault}; give a file that was recorded with --record"
-        ))
-    })?;
+    let records: Vec<TapeRecord<'_>> =
+        records(&tape).collect::<Result<_, _>>().map_err(|fault| {
+            wrong(format!(
+                "{fault}; give a file that was recorded with --record"
+            ))
+        })?;
     note_gaps(&records);
     let mut scripts = scripts(records.into_iter());
     if args.args.iter().any(|arg| arg == "--version") {
@@ -46,14 +47,16 @@ pub fn replay(args: &ReplayArgs) -> anyhow::Result<u8> {
 }
 
 /// Notes that frames are missing.
-fn note_gaps(records: &[Record<'_>]) {
+fn note_gaps(records: &[TapeRecord<'_>]) {
     for record in records {
         let what = match record {
-            Record::Frame(frame) if frame.cut.is_some() => "long frames of the tape are shortened",
-            Record::Event(event) if event.kind == EventKind::Dropped => {
+            TapeRecord::Frame(frame) if frame.cut.is_some() => {
+                "long frames of the tape are shortened"
+            }
+            TapeRecord::Event(event) if event.kind == EventKind::Dropped => {
                 "frames are missing in the tape"
             }
-            Record::Event(event) if event.kind == EventKind::Full => {
+            TapeRecord::Event(event) if event.kind == EventKind::Full => {
                 "the end of the tape is missing"
             }
             _ => continue,
@@ -122,13 +125,13 @@ fn choose(scripts: &[Script], args: &ReplayArgs) -> Result<usize, String> {
     Ok(*found.unwrap_or(first))
 }
 
-fn play(script: Script, args: &ReplayArgs) -> anyhow::Result<Ending> {
+fn play(script: Script, args: &ReplayArgs) -> anyhow::Result<ProcessExit> {
     let pace = (!args.at_once).then_some(Pace {
         speed: args.speed,
         longest: args.max_pause.0,
     });
     let language = script.language;
-    let inbox = Inbox::start(BufReader::new(io::stdin()), language)?;
+    let inbox = ClientInbox::start(BufReader::new(io::stdin()), language)?;
     let out = BufWriter::new(StdoutWriter);
     let note = |text: &str| print_note(&format!("replay: {text}"));
     let session = (language == Language::Claude)
@@ -141,7 +144,7 @@ fn play(script: Script, args: &ReplayArgs) -> anyhow::Result<Ending> {
     }
     match player.play() {
         // The client has left.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Ending::default()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ProcessExit::default()),
         ending => Ok(ending?),
     }
 }
@@ -160,7 +163,7 @@ fn claude_session(script: &Script) -> Option<String> {
 }
 
 /// Ends as the process of the tape did. Returns the exit code.
-fn end(ending: &Ending) -> u8 {
+fn end(ending: &ProcessExit) -> u8 {
     let mut stderr = io::stderr();
     if !ending.stderr.is_empty() {
         // A closed stderr changes nothing.

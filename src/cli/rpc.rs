@@ -17,7 +17,7 @@ use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
-use crate::core::deltas::Delta;
+use crate::core::deltas::TextDelta;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::methods::learn_secrets;
 use crate::core::secret::Secrets;
@@ -30,8 +30,8 @@ use crate::shell::{
     ClientAction, ClientConnection, ClientInput, FULL, Interrupt, Pressure, Recorder, hand_over,
     log_frames, logs_frames,
 };
-use batch::{BatchId, Batches, TooLarge};
-use calls::{Caller, Calls};
+use batch::{BatchId, OpenBatches, TooLarge};
+use calls::{CallOrigin, CallOrigins};
 use chunk_prefix::ChunkPrefix;
 use events::EventStreams;
 use faults::usable_id;
@@ -60,8 +60,8 @@ pub struct RpcClient {
     /// holds more than the actions of one message or one batch of the client.
     actions: VecDeque<ClientAction>,
     reads: QueuedReads,
-    calls: Calls,
-    batches: Batches,
+    calls: CallOrigins,
+    batches: OpenBatches,
     prefix: ChunkPrefix,
     /// AG-UI events in place of chunks; `None` for a client that receives chunks.
     events: Option<Box<EventStreams>>,
@@ -89,8 +89,8 @@ impl RpcClient {
             out: Vec::new(),
             actions: VecDeque::new(),
             reads: QueuedReads::default(),
-            calls: Calls::default(),
-            batches: Batches::default(),
+            calls: CallOrigins::default(),
+            batches: OpenBatches::default(),
             prefix: ChunkPrefix::default(),
             events: None,
             wants_events: false,
@@ -247,7 +247,7 @@ impl RpcClient {
         if let Command::Initialize(params) = &command {
             self.wants_events = params.capabilities.agui;
         }
-        let token = self.calls.open(Caller { id, batch });
+        let token = self.calls.open(CallOrigin { id, batch });
         let waits = command.method().only_reads && !self.has_room();
         let action = ClientAction::Command(token, command);
         if waits {
@@ -355,7 +355,7 @@ impl ClientSink for RpcClient {
             self.events = self.wants_events.then(Box::default);
             self.prefix = ChunkPrefix::default();
         }
-        let Some(Caller { id, batch }) = self.calls.close(token) else {
+        let Some(CallOrigin { id, batch }) = self.calls.close(token) else {
             return;
         };
         let Some(id) = id else {
@@ -375,7 +375,7 @@ impl ClientSink for RpcClient {
         self.write_chunk(place, |out| out.extend_from_slice(json));
     }
 
-    fn delta(&mut self, place: ChunkAddress<'_>, _: Delta<'_>, json: &[u8]) {
+    fn delta(&mut self, place: ChunkAddress<'_>, _: TextDelta<'_>, json: &[u8]) {
         self.write_chunk(place, |out| out.extend_from_slice(json));
     }
 

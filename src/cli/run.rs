@@ -21,18 +21,18 @@ pub mod view;
 
 use super::UsageError;
 use super::args::RunArgs;
-use super::args::shared::{ChunkProfile, Format};
+use super::args::shared::{ChunkProfileArg, Format};
 use super::daemon::DaemonUse;
 use super::record::Recording;
-use super::screen::{Content, to_stdout};
+use super::screen::{ScreenContent, to_stdout};
 use super::telemetry::Telemetry;
 use crate::core::error::Error;
 use crate::core::secret::Secrets;
 use crate::core::session::unstarted_summary;
-use crate::shell::Terminal;
-use calls::{PromptTerms, Steps};
+use crate::shell::TerminalThread;
+use calls::{PromptOptions, Steps};
 use clap::ValueEnum as _;
-use prompt::Prompt;
+use prompt::RunPrompt;
 use questions::TerminalQuestions;
 use recorder::RunRecorder;
 use run_client::RunClient;
@@ -42,7 +42,7 @@ use run_session::RunSession;
 use serde_json::Value;
 use std::time::Duration;
 use turn_output::TurnOutput;
-use view::View;
+use view::RunView;
 
 pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
     check_output(&args)?;
@@ -53,8 +53,8 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
     }
     let recording = Recording::start(&args.agent.record, &secrets)?;
     let telemetry = Telemetry::start(&args.agent, &secrets)?;
-    let mut view = View::new(args.output, args.quiet, args.raw);
-    let mut prompt = match Prompt::read(&args, limit) {
+    let mut view = RunView::new(args.output, args.quiet, args.raw);
+    let mut prompt = match RunPrompt::read(&args, limit) {
         Ok(prompt) => prompt,
         Err(error) => return report_unstarted(&args, error, limit, &mut view),
     };
@@ -73,14 +73,14 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
         origin,
     } = found;
     let turn = format!("turn-{}", settings.id_prefix);
-    let terms = PromptTerms {
+    let terms = PromptOptions {
         retry: !args.no_retry,
         max_time: args.max_time.0,
         elapsed: Duration::ZERO,
     };
     let options = &settings.default_agent.spec.options;
     let may_ask = settings.policy.may_ask(options);
-    let (terminal, typed) = Terminal::open(may_ask).unzip();
+    let (terminal, typed) = TerminalThread::open(may_ask).unzip();
     let questions = TerminalQuestions::new(terminal);
     let output = TurnOutput::new(view, RunRecorder::new(recording.recorder()));
     let mut client = RunClient::new(prompt, session, turn, (terms, limit), questions, output);
@@ -107,7 +107,7 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
 /// Refuses options that have no effect with the output format.
 pub fn check_output(args: &RunArgs) -> Result<(), UsageError> {
     let has_chunks = matches!(args.output, Format::Chunks | Format::Sse);
-    if !has_chunks && args.agent.chunk_profile != ChunkProfile::V7 {
+    if !has_chunks && args.agent.chunk_profile != ChunkProfileArg::V7 {
         let format = name_of(args.output);
         let why = format!(
             "-o {format} prints no chunks; leave out --chunk-profile, or use -o chunks or -o sse"
@@ -132,7 +132,7 @@ fn report_unstarted(
     args: &RunArgs,
     error: anyhow::Error,
     limit: RunLimit,
-    view: &mut View,
+    view: &mut RunView,
 ) -> anyhow::Result<u8> {
     let error = error.downcast::<Error>()?;
     let session = args.session.as_deref().unwrap_or_default();
@@ -143,6 +143,6 @@ fn report_unstarted(
     view.done();
     let mut out = Vec::new();
     view.take_output(&mut out);
-    to_stdout(Content::Styled, |stdout| Ok(stdout.write_all(&out)?))?;
+    to_stdout(ScreenContent::Styled, |stdout| Ok(stdout.write_all(&out)?))?;
     Ok(error.kind.exit_code())
 }

@@ -6,7 +6,7 @@ mod named;
 use super::args::SchemaArgs;
 use super::config;
 use super::save::{Readers, create_dir, save};
-use super::screen::{Content, to_stdout};
+use super::screen::{ScreenContent, to_stdout};
 use crate::core::client::Command;
 use crate::core::error::ErrorKind as Kind;
 use crate::core::methods::{Method, MethodVisitor, visit_methods};
@@ -20,7 +20,9 @@ use serde_json::{Map, Value, json};
 pub fn print(args: &SchemaArgs) -> anyhow::Result<()> {
     let Some(dir) = &args.dir else {
         let document = if args.bundle { bundle() } else { openrpc() };
-        return to_stdout(Content::Json, |out| Ok(writeln!(out, "{document:#}")?));
+        return to_stdout(ScreenContent::Json, |out| {
+            Ok(writeln!(out, "{document:#}")?)
+        });
     };
     create_dir(dir)?;
     for name in FILES {

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 /// Kind of output; each kind is escaped differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
+pub enum ScreenContent {
     /// Text for the user: control characters are removed or replaced.
     Text,
     /// Text with styles and links, whose other parts are escaped already.
@@ -18,7 +18,7 @@ pub enum Content {
     Json,
 }
 
-impl Content {
+impl ScreenContent {
     /// Returns `Json` if `json` is set, else `Text`.
     pub fn of(json: bool) -> Self {
         if json { Self::Json } else { Self::Text }
@@ -62,7 +62,7 @@ pub fn with_styles(line: &str) -> String {
 }
 
 /// Appends escaped text or JSON for a terminal.
-pub fn push_escaped(out: &mut Vec<u8>, bytes: &[u8], content: Content) {
+pub fn push_escaped(out: &mut Vec<u8>, bytes: &[u8], content: ScreenContent) {
     let text = String::from_utf8_lossy(bytes);
     out.extend_from_slice(content.escaped(&text).as_bytes());
 }
@@ -71,13 +71,13 @@ pub fn push_escaped(out: &mut Vec<u8>, bytes: &[u8], content: Content) {
 #[derive(Debug)]
 pub struct Screen<W: Write> {
     to: W,
-    content: Content,
+    content: ScreenContent,
     /// Incomplete last line.
     line: Vec<u8>,
 }
 
 impl<W: Write> Screen<W> {
-    pub fn new(to: W, content: Content) -> Self {
+    pub fn new(to: W, content: ScreenContent) -> Self {
         Self {
             to,
             content,
@@ -110,7 +110,7 @@ impl<W: Write> Write for Screen<W> {
 
 /// Writes to stdout. A closed pipe is not an error, as with any filter.
 pub fn to_stdout(
-    content: Content,
+    content: ScreenContent,
     write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let is_terminal = Styles::stdout().is_terminal;
@@ -170,9 +170,9 @@ mod tests {
         let text = "a\x1b]52;c;aGk=\x07b\x1b[2Jc\u{9b}2Jd\u{202e}e\r\nf";
         for size in 1..text.len() {
             for (content, want) in [
-                (Content::Text, "abcd<U+202E>e\nf"),
+                (ScreenContent::Text, "abcd<U+202E>e\nf"),
                 (
-                    Content::Json,
+                    ScreenContent::Json,
                     "a\\u001b]52;c;aGk=\\u0007b\\u001b[2Jc\\u009b2Jd\\u202ee\\u000d\nf",
                 ),
             ] {

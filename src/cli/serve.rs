@@ -13,7 +13,7 @@ use super::logs::Logs;
 use super::record::Recording;
 use super::rpc::RpcClient;
 use super::telemetry::Telemetry;
-use super::{Origin, report, run_task};
+use super::{ContinuedSession, report, run_task};
 use crate::agent::{Agent, AgentFactory};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
@@ -32,7 +32,13 @@ pub async fn serve(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
     if let Some(code) = serve_by_daemon(attach, &args.agent, &args.limits).await? {
         return Ok(code);
     }
-    serve_with(args, secrets, Origin::default(), InProcessAgents::new()).await
+    serve_with(
+        args,
+        secrets,
+        ContinuedSession::default(),
+        InProcessAgents::new(),
+    )
+    .await
 }
 
 /// Serves HTTP clients in place of a client on stdin and stdout.
@@ -53,7 +59,7 @@ async fn serve_http(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
 async fn serve_with(
     args: ServeArgs,
     secrets: Secrets,
-    origin: Origin,
+    origin: ContinuedSession,
     agents: InProcessAgents,
 ) -> anyhow::Result<u8> {
     let recording = Recording::start(&args.agent.record, &secrets)?;
@@ -134,12 +140,12 @@ fn serve_agent(cli: Cli, factory: &AgentFactory) -> anyhow::Result<u8> {
     logs.secrets.add_variables(&args.agent.variables());
     let name = factory.name();
     let cwd = super::directory(&args.agent)?;
-    let origin = Origin {
+    let origin = ContinuedSession {
         own: Some(AgentDefinition::new(
             &name,
             AgentSpec::in_process(&name, cwd),
         )),
-        ..Origin::default()
+        ..ContinuedSession::default()
     };
     let agents = InProcessAgents::from([(name, factory.runner())]);
     run_task(serve_with(args, logs.secrets.clone(), origin, agents))

@@ -14,7 +14,7 @@ mod table;
 use super::daemon::live_sessions;
 use super::pager::{PagerArgs, to_pager};
 use super::print_note;
-use super::screen::Content;
+use super::screen::ScreenContent;
 use super::styles::Styles;
 use crate::cli::screen::to_stdout;
 use crate::core::error::{Error, ErrorKind};
@@ -24,7 +24,7 @@ use crate::core::store::Card;
 use crate::proto::wire::SessionInfo;
 use crate::shell;
 pub use age::{exact, now};
-use args::{ExportFormat, ListArgs, SessionsArgs, SessionsVerb};
+use args::{ExportFormat, ListSessionsArgs, SessionsArgs, SessionsVerb};
 pub use lookup::{directory, find, in_directory, newest, same_dir};
 use serde_json::json;
 pub use show::{message_text, show_last};
@@ -44,7 +44,7 @@ pub async fn sessions(args: SessionsArgs) -> anyhow::Result<u8> {
             let id = find(&state, &show_args.id, &cwd)?;
             let log = read(shell::read_only(&state, &id)?)?;
             let styles = Styles::stdout();
-            to_pager(&args.pager, Content::Styled, |out| {
+            to_pager(&args.pager, ScreenContent::Styled, |out| {
                 show::show(&log, styles, out)
             })?;
         }
@@ -57,10 +57,10 @@ pub async fn sessions(args: SessionsArgs) -> anyhow::Result<u8> {
             args.check()?;
             let profile = args.chunk_profile.into();
             match args.format {
-                ExportFormat::Json => to_stdout(Content::Json, |out| {
+                ExportFormat::Json => to_stdout(ScreenContent::Json, |out| {
                     export::export(file, args.output, profile, out)
                 })?,
-                format => to_stdout(Content::Text, |out| {
+                format => to_stdout(ScreenContent::Text, |out| {
                     export::export_document(file, format, out)
                 })?,
             }
@@ -83,7 +83,7 @@ pub fn cards(state: &Path) -> Result<Vec<Card>, Error> {
 
 fn list(
     state: &Path,
-    args: &ListArgs,
+    args: &ListSessionsArgs,
     open: &BTreeMap<String, SessionInfo>,
     pager: &PagerArgs,
 ) -> anyhow::Result<()> {
@@ -108,7 +108,7 @@ fn list(
             .map_or_else(String::new, |cwd| format!(" of {}", cwd.display()));
         print_note(&format!("no sessions{whose} found in {}", state.display()));
     }
-    to_pager(pager, Content::styled_or_json(args.json), |out| {
+    to_pager(pager, ScreenContent::styled_or_json(args.json), |out| {
         if !args.json {
             let text = table::table(&cards, open, args.all, Styles::stdout());
             return Ok(out.write_all(text.as_bytes())?);

@@ -17,7 +17,7 @@ mod updates;
 use super::pager::to_pager;
 use super::print_note;
 use super::save::{Readers, save};
-use super::screen::Content;
+use super::screen::ScreenContent;
 use super::screen::to_stdout;
 use super::sessions::{directory, find};
 use super::styles::Styles;
@@ -56,9 +56,9 @@ pub fn trace(args: &TraceArgs) -> anyhow::Result<u8> {
         let styles = Styles::stdout();
         let write = |out: &mut dyn Write| Ok(write(styles.width, out)?);
         if args.text && args.output.is_none() {
-            to_pager(&args.pager, Content::Text, write)?;
+            to_pager(&args.pager, ScreenContent::Text, write)?;
         } else {
-            to_stdout(Content::Text, write)?;
+            to_stdout(ScreenContent::Text, write)?;
         }
         return Ok(0);
     };

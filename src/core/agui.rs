@@ -10,7 +10,7 @@ mod metadata;
 use crate::proto::agui::{AGUI_VERSION, AguiEvent, AnyObject, RunOutcome, RunResult};
 use crate::proto::json::{JsonStr, Members, Raw, text, to_raw};
 use crate::proto::ui_chunk::UiChunk;
-use calls::CallState;
+use calls::AguiCallState;
 use metadata::{is_object, metadata};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -20,12 +20,12 @@ pub type Emit<'e> = &'e mut dyn FnMut(&AguiEvent<'_>);
 
 /// Kind of a block of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum BlockKind {
+enum TextBlockKind {
     Text,
     Reasoning,
 }
 
-impl BlockKind {
+impl TextBlockKind {
     fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -48,10 +48,10 @@ pub struct RunEvents {
     /// Name of the open step.
     step: Option<String>,
     /// Open blocks with the ids of their AG-UI messages.
-    blocks: BTreeMap<(BlockKind, String), String>,
+    blocks: BTreeMap<(TextBlockKind, String), String>,
     /// Number of blocks with this id so far, of ids that an endpoint chose.
-    repeats: BTreeMap<(BlockKind, String), u32>,
-    calls: BTreeMap<String, CallState>,
+    repeats: BTreeMap<(TextBlockKind, String), u32>,
+    calls: BTreeMap<String, AguiCallState>,
     /// AG-UI message of the text directly before the next tool call.
     parent: Option<String>,
     /// Number of files and sources so far.
@@ -94,12 +94,12 @@ impl RunEvents {
         match kind {
             "start-step" => self.start_step(emit),
             "finish-step" => self.finish_step(emit),
-            "text-start" => self.open(BlockKind::Text, &chunk, emit),
-            "text-delta" => self.append(BlockKind::Text, &chunk, emit),
-            "text-end" => self.close(BlockKind::Text, &chunk, emit),
-            "reasoning-start" => self.open(BlockKind::Reasoning, &chunk, emit),
-            "reasoning-delta" => self.append(BlockKind::Reasoning, &chunk, emit),
-            "reasoning-end" => self.close(BlockKind::Reasoning, &chunk, emit),
+            "text-start" => self.open(TextBlockKind::Text, &chunk, emit),
+            "text-delta" => self.append(TextBlockKind::Text, &chunk, emit),
+            "text-end" => self.close(TextBlockKind::Text, &chunk, emit),
+            "reasoning-start" => self.open(TextBlockKind::Reasoning, &chunk, emit),
+            "reasoning-delta" => self.append(TextBlockKind::Reasoning, &chunk, emit),
+            "reasoning-end" => self.close(TextBlockKind::Reasoning, &chunk, emit),
             "tool-input-start"
             | "tool-input-delta"
             | "tool-input-available"
@@ -205,7 +205,7 @@ impl RunEvents {
         }
     }
 
-    fn open(&mut self, kind: BlockKind, chunk: &UiChunk<'_>, emit: Emit<'_>) {
+    fn open(&mut self, kind: TextBlockKind, chunk: &UiChunk<'_>, emit: Emit<'_>) {
         let id = text(chunk.id).unwrap_or_default();
         let metadata = metadata(chunk, "providerMetadata", &["id"]);
         self.open_block(kind, &id, metadata.as_deref(), emit);
@@ -214,7 +214,7 @@ impl RunEvents {
     /// Opens a block, unless it is open, and returns the id of its message.
     fn open_block(
         &mut self,
-        kind: BlockKind,
+        kind: TextBlockKind,
         id: &str,
         metadata: Option<&RawValue>,
         emit: Emit<'_>,
@@ -226,7 +226,7 @@ impl RunEvents {
         let message = self.block_message(&key);
         let message_id = message.as_str();
         let metadata = object(metadata);
-        if kind == BlockKind::Text {
+        if kind == TextBlockKind::Text {
             emit(&AguiEvent::TextMessageStart {
                 message_id,
                 role: "assistant",
@@ -248,7 +248,7 @@ impl RunEvents {
 
     /// Returns the id of a block's message. Ids of acpipe are unique; ids of endpoints need not be, not even in one
     /// turn.
-    fn block_message(&mut self, key: &(BlockKind, String)) -> String {
+    fn block_message(&mut self, key: &(TextBlockKind, String)) -> String {
         let (kind, id) = key;
         let own = id.strip_prefix(&self.message);
         if own.is_some_and(|rest| rest.starts_with('.')) {
@@ -263,7 +263,7 @@ impl RunEvents {
         }
     }
 
-    fn append(&mut self, kind: BlockKind, chunk: &UiChunk<'_>, emit: Emit<'_>) {
+    fn append(&mut self, kind: TextBlockKind, chunk: &UiChunk<'_>, emit: Emit<'_>) {
         let id = text(chunk.id).unwrap_or_default();
         let message = self.open_block(kind, &id, None, emit);
         let metadata = match chunk.provider_metadata {
@@ -277,12 +277,12 @@ impl RunEvents {
         let (delta, metadata) = (Raw(delta.raw()), object(metadata.as_deref()));
         let message_id = message.as_str();
         emit(&match kind {
-            BlockKind::Text => AguiEvent::TextMessageContent {
+            TextBlockKind::Text => AguiEvent::TextMessageContent {
                 message_id,
                 delta,
                 metadata,
             },
-            BlockKind::Reasoning => AguiEvent::ReasoningMessageContent {
+            TextBlockKind::Reasoning => AguiEvent::ReasoningMessageContent {
                 message_id,
                 delta,
                 metadata,
@@ -290,7 +290,7 @@ impl RunEvents {
         });
     }
 
-    fn close(&mut self, kind: BlockKind, chunk: &UiChunk<'_>, emit: Emit<'_>) {
+    fn close(&mut self, kind: TextBlockKind, chunk: &UiChunk<'_>, emit: Emit<'_>) {
         let id = text(chunk.id).unwrap_or_default();
         let message = self.open_block(kind, &id, None, emit);
         self.blocks.remove(&(kind, id.into_owned()));
@@ -354,9 +354,14 @@ fn custom(kind: &str, chunk: &UiChunk<'_>, emit: Emit<'_>) {
     });
 }
 
-fn close_message(kind: BlockKind, message_id: &str, metadata: Option<&RawValue>, emit: Emit<'_>) {
+fn close_message(
+    kind: TextBlockKind,
+    message_id: &str,
+    metadata: Option<&RawValue>,
+    emit: Emit<'_>,
+) {
     let metadata = object(metadata);
-    if kind == BlockKind::Text {
+    if kind == TextBlockKind::Text {
         emit(&AguiEvent::TextMessageEnd {
             message_id,
             metadata,

@@ -64,11 +64,11 @@ pub struct Exchange {
     /// Lines that are written to it before its input is closed.
     pub input: Vec<u8>,
     /// Reader of its output.
-    pub answer: Box<dyn Answer>,
+    pub answer: Box<dyn AnswerReader>,
 }
 
 /// Reader of the answer to one prompt.
-pub trait Answer: Send {
+pub trait AnswerReader: Send {
     /// Reads a line of the transport, which is not empty: appends the updates that it contains.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ pub mod registry;
 #[cfg(test)]
 mod tests;
 
-pub use launch::{Archive, Distribution, Launch, Package};
+pub use launch::{Archive, Distribution, LaunchTemplate, Package};
 
 use super::asking::Asking;
 use crate::proto::wire::Protocol;
@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 /// Content of the data file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AgentFile {
+pub struct BuiltinAgentsFile {
     /// Version of the file's format.
     pub format: u32,
     /// Date of the data, as `YYYY-MM-DD`.
@@ -46,7 +46,7 @@ pub struct BuiltinAgent {
     /// Programs that speak the protocol, the preferred one first. An entry whose command occurs before is an
     /// older or shorter form: it is recognised, but never needed to start the agent.
     #[serde(default)]
-    pub programs: Vec<Launch>,
+    pub programs: Vec<LaunchTemplate>,
     /// Packages from which package runners start the agent.
     #[serde(default)]
     pub distribution: Distribution,
@@ -103,19 +103,19 @@ impl BuiltinAgent {
 
     /// Returns the command line that downloads and starts the agent; `None` if no package runner can do that.
     #[must_use]
-    pub fn package_launch(&self) -> Option<Launch> {
+    pub fn package_launch(&self) -> Option<LaunchTemplate> {
         self.distribution.launch()
     }
 }
 
-static FILE: LazyLock<AgentFile> = LazyLock::new(|| {
+static FILE: LazyLock<BuiltinAgentsFile> = LazyLock::new(|| {
     let file = serde_json::from_str(include_str!("builtin_agents/agents.json"));
     file.expect("the data file of built-in agents is checked by tests")
 });
 
 /// Returns the content of the data file.
 #[must_use]
-pub fn file() -> &'static AgentFile {
+pub fn file() -> &'static BuiltinAgentsFile {
     &FILE
 }
 

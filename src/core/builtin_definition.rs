@@ -3,7 +3,7 @@
 use super::agent_command;
 use super::agent_definition::AgentDefinition;
 use super::agent_spec::AgentSpec;
-use super::builtin_agents::{BuiltinAgent, Launch, all};
+use super::builtin_agents::{BuiltinAgent, LaunchTemplate, all};
 use super::config::Settings;
 use super::transport::Fallback;
 use crate::core::backend_options::BackendOptions;
@@ -12,10 +12,10 @@ use crate::proto::wire::{AgentSource, SessionOptions};
 /// Returns the definition by which a built-in agent is started.
 #[must_use]
 pub fn builtin_definition(agent: &BuiltinAgent, settings: &Settings) -> AgentDefinition {
-    let demo = || Launch {
+    let demo = || LaunchTemplate {
         command: settings.own_program.clone(),
         args: vec!["demo-agent".to_owned()],
-        ..Launch::default()
+        ..LaunchTemplate::default()
     };
     let runner = agent.package_launch();
     let launch = agent.programs.first().cloned();

@@ -42,7 +42,7 @@ pub use about::check;
 use child_role::ChildRole;
 use file_reads::ReadTarget;
 pub use launch::MODE_ARGUMENTS;
-use projects::Listed;
+use projects::SessionExcerpt;
 use serde_json::value::RawValue;
 use session::Session;
 pub use session_file::SessionFile;
@@ -376,7 +376,7 @@ impl Dialect for Claude {
                 read?;
             }
             Some(ChildRole::List { place, found, .. }) => {
-                let listed: Result<Listed, _> = serde_json::from_str(text);
+                let listed: Result<SessionExcerpt, _> = serde_json::from_str(text);
                 if let Some(mut listed) = listed.ok().and_then(|listed| listed.session()) {
                     let here = |cwd: &&mut String| **cwd == place.real;
                     if let Some(cwd) = listed.cwd.as_mut().filter(here) {

@@ -4,7 +4,7 @@ use super::acp_notification::AcpNotification;
 use super::client::{ClientId, Notice, Reply, Token};
 use super::client_request::{ClientRequest, ClientRequestId};
 use super::decision::DecisionSource;
-use super::deltas::Delta;
+use super::deltas::TextDelta;
 use super::error::Error;
 use super::update_run::UpdateRun;
 use crate::proto::chunk::Chunk;
@@ -73,7 +73,7 @@ pub trait ClientSink {
     /// Sends the next chunk; `json` is its JSON text.
     fn chunk(&mut self, address: ChunkAddress<'_>, chunk: &Chunk<'_>, json: &[u8]);
     /// Sends the next chunk, which is a delta; `json` is its JSON text.
-    fn delta(&mut self, address: ChunkAddress<'_>, delta: Delta<'_>, json: &[u8]) {
+    fn delta(&mut self, address: ChunkAddress<'_>, delta: TextDelta<'_>, json: &[u8]) {
         delta.with_chunk(|chunk| self.chunk(address, chunk, json));
     }
     /// Sends the next chunk, which is so large that its JSON text should be written to only one buffer.

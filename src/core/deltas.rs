@@ -18,7 +18,7 @@ pub struct Deltas<'a> {
 
 /// One delta.
 #[derive(Debug, Clone, Copy)]
-pub struct Delta<'a> {
+pub struct TextDelta<'a> {
     /// Kind of the block: reasoning, or text of the answer.
     pub role: MessageRole,
     /// Id of the block.
@@ -29,9 +29,9 @@ pub struct Delta<'a> {
 
 impl<'a> Deltas<'a> {
     /// Iterates over the deltas.
-    pub fn iter(self) -> impl Iterator<Item = Delta<'a>> {
+    pub fn iter(self) -> impl Iterator<Item = TextDelta<'a>> {
         let Self { role, id, texts } = self;
-        texts.texts().map(move |text| Delta { role, id, text })
+        texts.texts().map(move |text| TextDelta { role, id, text })
     }
 
     /// Returns the JSON of each delta up to its text. [`Deltas::END`] follows the text.
@@ -52,7 +52,7 @@ impl<'a> Deltas<'a> {
     pub const END: &'static [u8] = b"}";
 }
 
-impl Delta<'_> {
+impl TextDelta<'_> {
     /// Calls `take` with the delta as a chunk.
     pub fn with_chunk(&self, take: impl FnOnce(&Chunk<'_>)) {
         // Every text was checked to be a JSON string.

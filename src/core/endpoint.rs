@@ -4,6 +4,6 @@ mod answer;
 mod failure;
 mod settings;
 
-pub use answer::{Body, HttpAnswer};
+pub use answer::{BodyReader, HttpAnswer};
 pub use failure::Caller;
 pub use settings::{Endpoint, EndpointSetup};

@@ -20,7 +20,7 @@ pub struct Fold {
     id: String,
     metadata: Option<Value>,
     parts: Vec<Map<String, Value>>,
-    open: OpenBlocks,
+    open: OpenBlockIndices,
     /// Indices of tool calls, approvals and named data parts, by kind and id.
     places: BTreeMap<String, HashMap<String, usize>>,
     /// Index of the first part of the open step.
@@ -29,7 +29,7 @@ pub struct Fold {
 
 /// Indices of the open blocks, by block id.
 #[derive(Debug, Clone, Default)]
-struct OpenBlocks {
+struct OpenBlockIndices {
     texts: HashMap<String, usize>,
     reasonings: HashMap<String, usize>,
 }
@@ -174,7 +174,7 @@ impl Fold {
     /// Removes the parts of the open step.
     fn reset_step(&mut self) {
         self.parts.truncate(self.step);
-        self.open = OpenBlocks::default();
+        self.open = OpenBlockIndices::default();
         for places in self.places.values_mut() {
             places.retain(|_, at| *at < self.step);
         }
@@ -381,7 +381,7 @@ impl Fold {
     }
 }
 
-impl OpenBlocks {
+impl OpenBlockIndices {
     /// Returns the open blocks of a part type: `text` or `reasoning`.
     fn of(&mut self, part: &str) -> &mut HashMap<String, usize> {
         match part {

@@ -26,7 +26,7 @@ pub use request::{HostRequest, LineRange};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 pub use terminals::{DEFAULT_OUTPUT, MAX_OUTPUT, MAX_TERMINALS};
-use terminals::{TerminalOwner, Terminals};
+use terminals::{ServedTerminals, TerminalOwner};
 
 /// Largest text that is read or written at once, in bytes.
 pub const MAX_TEXT: usize = 10 * 1024 * 1024;
@@ -205,7 +205,7 @@ pub type Answered = (Ticket, Result<HostAnswer, Error>);
 /// File and terminal requests in progress.
 #[derive(Debug, Default)]
 pub struct Host {
-    terminals: Terminals,
+    terminals: ServedTerminals,
     effects: Vec<HostEffect>,
     answers: Vec<Answered>,
     /// Time of the next report of terminal output.

@@ -29,7 +29,7 @@ mod wild;
 pub use names::{KINDS, Names, unknown};
 pub use preset::{PRESETS, Preset};
 pub use rule::Rule;
-pub use subject::{Subject, SubjectChange, Tool, runs_script};
+pub use subject::{Subject, SubjectChange, ToolProperties, runs_script};
 
 use crate::proto::wire::SessionOptions;
 use line::ShellLines;

@@ -18,7 +18,7 @@ pub use kinship::is_other_conversation;
 pub use messages::ReplayedMessages;
 use serde_json::json;
 use std::sync::Arc;
-use user::UserMessage;
+use user::UserMessageDraft;
 
 /// Builds the messages of a replayed history, update by update.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Replay {
     /// Ids of the tool calls of the history, which are given as in a running session.
     call_ids: CallIds,
     /// The message that the next update may continue. At most one of `user` and `assistant` is set.
-    user: Option<UserMessage>,
+    user: Option<UserMessageDraft>,
     assistant: Option<Assistant>,
 }
 
@@ -101,12 +101,12 @@ impl Replay {
     }
 
     fn user(&mut self, piece: &MessagePiece<'_>, original: Original<'_>) {
-        let continues = |message: &UserMessage| message.continues_with(piece);
+        let continues = |message: &UserMessageDraft| message.continues_with(piece);
         if !self.user.as_ref().is_some_and(continues) {
             self.close();
         }
         let id = next_id(&self.id_prefix, &self.messages);
-        let new = || UserMessage::new(id(), self.dialect, piece);
+        let new = || UserMessageDraft::new(id(), self.dialect, piece);
         self.user.get_or_insert_with(new).push(piece, original);
     }
 

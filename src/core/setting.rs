@@ -8,12 +8,13 @@ mod view;
 use super::error::{Error, ErrorKind};
 use crate::proto::json::Members;
 use crate::proto::wire::SettingValue;
-use choice::{Choice, choices, find, invalid_setting, not_offered, pick};
+use choice::{SettingChoice, choices, find, invalid_setting, not_offered, pick};
 pub use chosen::ChosenSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use view::{
-    ListFields, MODELS, MODES, Source, State, offered, options, options_of, set_member, synchronize,
+    ListFields, MODELS, MODES, ReportedForm, StateMembers, offered, options, options_of,
+    set_member, synchronize,
 };
 pub use view::{merge_state, mode, mode_name, model, offers_mode, unasked_option};
 
@@ -21,7 +22,7 @@ pub use view::{merge_state, mode, mode_name, model, offers_mode, unasked_option}
 pub const ANY_MODEL: &str = "anyModel";
 
 /// Returns `true` if the agent takes any model, since it does not know which ones there are.
-fn takes_any_model(state: &State) -> bool {
+fn takes_any_model(state: &StateMembers) -> bool {
     let models = state.get(MODELS.group);
     models.is_some_and(|models| models[ANY_MODEL] == true)
 }
@@ -68,14 +69,15 @@ impl Setting {
     ///
     /// # Errors
     /// The agent does not offer the value, or several values have that name.
-    pub fn resolve(&self, state: &State) -> Result<Self, Error> {
+    pub fn resolve(&self, state: &StateMembers) -> Result<Self, Error> {
         match self {
             Self::Mode(word) => resolve_in(state, &MODES, word, Self::Mode),
             Self::Model(_) if takes_any_model(state) => Ok(self.clone()),
             Self::Model(word) => resolve_in(state, &MODELS, word, Self::Model),
             Self::Option { id, value } => {
-                let all: Vec<Choice<'_>> =
-                    options(state).filter_map(|o| Choice::of(o, "id")).collect();
+                let all: Vec<SettingChoice<'_>> = options(state)
+                    .filter_map(|o| SettingChoice::of(o, "id"))
+                    .collect();
                 let found = pick("option", id, &all)?;
                 with_value("value", found.whole, value)
             }
@@ -84,7 +86,7 @@ impl Setting {
 
     /// Like [`Setting::resolve`] for a setting that was made before; it is left as it is if the agent lists
     /// nothing.
-    pub fn resolve_restored(&self, state: &State) -> Result<Self, Error> {
+    pub fn resolve_restored(&self, state: &StateMembers) -> Result<Self, Error> {
         let lists = [MODES.group, MODELS.group, "configOptions"];
         if lists.iter().any(|list| state.contains_key(*list)) {
             self.resolve(state)
@@ -96,7 +98,7 @@ impl Setting {
     /// Converts `cause` to the error of a session that is not opened because this setting was required. Only
     /// a value that the agent does not offer or refuses is an invalid parameter of the client.
     #[must_use]
-    pub fn required(&self, cause: Error, state: &State) -> Error {
+    pub fn required(&self, cause: Error, state: &StateMembers) -> Error {
         let (place, field) = match self {
             Self::Mode(_) => (&MODES, "options.mode"),
             Self::Model(_) => (&MODELS, "options.model"),
@@ -147,7 +149,7 @@ impl Setting {
     }
 
     /// Returns the current value of this setting in the session's state.
-    fn current_value(&self, state: &State) -> Option<SettingValue> {
+    fn current_value(&self, state: &StateMembers) -> Option<SettingValue> {
         match self {
             Self::Mode(_) => mode(state).map(SettingValue::Id),
             Self::Model(_) => model(state).map(SettingValue::Id),
@@ -166,37 +168,37 @@ impl Setting {
 
     /// Returns `true` if the session's state already has this value.
     #[must_use]
-    pub fn is_shown(&self, state: &State) -> bool {
+    pub fn is_shown(&self, state: &StateMembers) -> bool {
         self.current_value(state) == Some(self.value())
     }
 
     /// Updates the session's state after the agent accepted the setting: merges the members of its answer,
     /// and sets the value.
-    pub fn apply_accepted(&self, news: &Members<'_>, state: &mut State) {
+    pub fn apply_accepted(&self, news: &Members<'_>, state: &mut StateMembers) {
         merge_state(state, news);
         // The agent sent its whole list of options, which has precedence.
         let told = news.get("configOptions").is_some();
         match self {
             Self::Mode(id) if !told || options_of(state, &MODES).is_empty() => {
                 state.insert(MODES.current.to_owned(), json!(id));
-                synchronize(state, &MODES, Source::List);
+                synchronize(state, &MODES, ReportedForm::List);
             }
             Self::Model(id) if !told || options_of(state, &MODELS).is_empty() => {
                 set_member(state.get_mut(MODELS.group), MODELS.current, json!(id));
-                synchronize(state, &MODELS, Source::List);
+                synchronize(state, &MODELS, ReportedForm::List);
             }
             Self::Option { id, value } if !told => {
                 let all = state.get_mut("configOptions").and_then(Value::as_array_mut);
                 let option = all.and_then(|all| all.iter_mut().find(|o| o["id"] == **id));
                 set_member(option, "currentValue", json!(value));
-                synchronize(state, &MODES, Source::Options);
-                synchronize(state, &MODELS, Source::Options);
+                synchronize(state, &MODES, ReportedForm::Options);
+                synchronize(state, &MODELS, ReportedForm::Options);
             }
             _ => {}
         }
     }
 
-    fn topic(&self, state: &State) -> Topic<'_> {
+    fn topic(&self, state: &StateMembers) -> Topic<'_> {
         let stands_for = |place, id: &str| {
             let first = options_of(state, place).into_iter().next();
             first.is_some_and(|option| option["id"] == *id)
@@ -212,7 +214,7 @@ impl Setting {
 
     /// Returns the order in which settings are restored: modes and models first, because the available
     /// options depend on them.
-    fn rank(&self, state: &State) -> u8 {
+    fn rank(&self, state: &StateMembers) -> u8 {
         let category = match self {
             Self::Option { id, .. } => options(state)
                 .find(|o| o["id"] == **id)
@@ -230,7 +232,7 @@ impl Setting {
 /// Resolves a mode or model: to the value of an option that offers it, else to an entry of the list. Ids have
 /// precedence over names.
 fn resolve_in(
-    state: &State,
+    state: &StateMembers,
     place: &ListFields,
     word: &str,
     make: fn(String) -> Setting,
@@ -243,7 +245,7 @@ fn resolve_in(
     });
     let list = state.get(place.group).map(|group| &group[place.available]);
     let list = list.map(|list| choices(list, place.id)).unwrap_or_default();
-    let all: Vec<(Choice<'_>, Option<&Value>)> = values
+    let all: Vec<(SettingChoice<'_>, Option<&Value>)> = values
         .chain(list.iter().map(|entry| (*entry, None)))
         .collect();
     let set = |id: &str, option: Option<&Value>| match option {
@@ -263,7 +265,7 @@ fn resolve_in(
             (of, source) => of.is_none() && source.is_none(),
         };
         let of = all.iter().filter(|(_, of)| is_of(*of));
-        let of: Vec<Choice<'_>> = of.map(|(choice, _)| *choice).collect();
+        let of: Vec<SettingChoice<'_>> = of.map(|(choice, _)| *choice).collect();
         if let Some(found) = find(field, word, &of)? {
             return Ok(set(found.id, source));
         }

@@ -8,7 +8,7 @@ pub const EXPEDITED_GRACE: Duration = Duration::from_millis(300);
 
 /// Step of a stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum StopAction {
     /// Close the process's stdin.
     CloseInput,
     /// Send SIGTERM.
@@ -20,7 +20,7 @@ pub enum Step {
 /// Progress of a stop.
 #[derive(Debug, Clone, Copy)]
 pub struct Stop {
-    last: Step,
+    last: StopAction,
     /// Time at which the next step is due.
     next: Option<Instant>,
     /// Time that the process gets after SIGTERM.
@@ -31,8 +31,8 @@ pub struct Stop {
 impl Stop {
     /// Begins a stop. The returned step is to be performed at once.
     #[must_use]
-    pub fn begin(now: Instant, limits: &Limits) -> (Self, Step) {
-        let last = Step::CloseInput;
+    pub fn begin(now: Instant, limits: &Limits) -> (Self, StopAction) {
+        let last = StopAction::CloseInput;
         let stop = Self {
             last,
             next: limits.until(Timeout::Close, now),
@@ -44,8 +44,8 @@ impl Stop {
 
     /// Begins the stop of a process whose stdin is closed already: with SIGTERM, to be sent at once.
     #[must_use]
-    pub fn begin_with_closed_input(now: Instant, limits: &Limits) -> (Self, Step) {
-        let last = Step::Terminate;
+    pub fn begin_with_closed_input(now: Instant, limits: &Limits) -> (Self, StopAction) {
+        let last = StopAction::Terminate;
         let terminate = limits.of(Timeout::Terminate).unwrap_or_default();
         let stop = Self {
             last,
@@ -63,28 +63,28 @@ impl Stop {
     }
 
     /// Takes the next step if it is due.
-    pub fn tick(&mut self, now: Instant) -> Option<Step> {
+    pub fn tick(&mut self, now: Instant) -> Option<StopAction> {
         if self.deadline()? > now {
             return None;
         }
         (self.last, self.next) = match self.last {
-            Step::CloseInput => (Step::Terminate, now.checked_add(self.terminate)),
-            Step::Terminate | Step::Kill => (Step::Kill, None),
+            StopAction::CloseInput => (StopAction::Terminate, now.checked_add(self.terminate)),
+            StopAction::Terminate | StopAction::Kill => (StopAction::Kill, None),
         };
         Some(self.last)
     }
 
     /// Expedites the stop. Returns SIGTERM at first, so that the agent can still end its tools, with SIGKILL
     /// shortly after; a second call, or a call after SIGKILL, returns SIGKILL.
-    pub fn expedite(&mut self, now: Instant) -> Step {
-        if self.expedited || self.last == Step::Kill {
-            (self.last, self.next) = (Step::Kill, None);
-            return Step::Kill;
+    pub fn expedite(&mut self, now: Instant) -> StopAction {
+        if self.expedited || self.last == StopAction::Kill {
+            (self.last, self.next) = (StopAction::Kill, None);
+            return StopAction::Kill;
         }
         self.expedited = true;
-        self.last = Step::Terminate;
+        self.last = StopAction::Terminate;
         self.next = Some(now + EXPEDITED_GRACE);
-        Step::Terminate
+        StopAction::Terminate
     }
 }
 
@@ -97,15 +97,15 @@ mod tests {
         let t0 = Instant::now();
         let at = |s: u64| t0 + Duration::from_secs(s);
         let (mut stop, first) = Stop::begin(t0, &Limits::default());
-        assert_eq!(first, Step::CloseInput);
+        assert_eq!(first, StopAction::CloseInput);
         assert_eq!(stop.tick(at(1)), None);
-        assert_eq!(stop.tick(at(2)), Some(Step::Terminate));
+        assert_eq!(stop.tick(at(2)), Some(StopAction::Terminate));
         assert_eq!(stop.tick(at(4)), None);
-        assert_eq!(stop.tick(at(5)), Some(Step::Kill));
+        assert_eq!(stop.tick(at(5)), Some(StopAction::Kill));
         let (mut stop, first) = Stop::begin_with_closed_input(t0, &Limits::default());
-        assert_eq!(first, Step::Terminate);
+        assert_eq!(first, StopAction::Terminate);
         assert_eq!(stop.tick(at(2)), None);
-        assert_eq!(stop.tick(at(3)), Some(Step::Kill));
+        assert_eq!(stop.tick(at(3)), Some(StopAction::Kill));
         assert_eq!(stop.deadline(), None);
         assert_eq!(stop.tick(at(99)), None);
     }
@@ -114,13 +114,13 @@ mod tests {
     fn expedited_stop_has_a_short_grace() {
         let t0 = Instant::now();
         let (mut stop, _) = Stop::begin(t0, &Limits::default());
-        assert_eq!(stop.expedite(t0), Step::Terminate);
+        assert_eq!(stop.expedite(t0), StopAction::Terminate);
         assert_eq!(stop.tick(t0), None);
-        assert_eq!(stop.tick(t0 + EXPEDITED_GRACE), Some(Step::Kill));
+        assert_eq!(stop.tick(t0 + EXPEDITED_GRACE), Some(StopAction::Kill));
         let (mut stop, _) = Stop::begin(t0, &Limits::default());
         assert_eq!(
             (stop.expedite(t0), stop.expedite(t0)),
-            (Step::Terminate, Step::Kill)
+            (StopAction::Terminate, StopAction::Kill)
         );
     }
 }

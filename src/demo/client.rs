@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
 /// The `error` member of a response.
-pub type Failure = Value;
+pub type ErrorMember = Value;
 
-pub fn failure(code: i32, message: &str, data: Value) -> Failure {
+pub fn failure(code: i32, message: &str, data: Value) -> ErrorMember {
     let mut failure = json!({ "code": code, "message": message });
     failure["data"] = data;
     failure
@@ -16,20 +16,20 @@ pub fn failure(code: i32, message: &str, data: Value) -> Failure {
 
 /// Connection to the client.
 #[derive(Clone)]
-pub struct Client {
+pub struct DemoClient {
     /// A short queue, so that turns wait if the client reads slowly.
     out: mpsc::Sender<String>,
-    asked: Arc<Mutex<OpenRequests>>,
+    asked: Arc<Mutex<UnansweredRequests>>,
 }
 
 /// Requests of the agent to the client.
 #[derive(Default)]
-struct OpenRequests {
+struct UnansweredRequests {
     count: u64,
     unanswered: BTreeMap<u64, oneshot::Sender<Value>>,
 }
 
-impl Client {
+impl DemoClient {
     pub fn new(out: mpsc::Sender<String>) -> Self {
         let asked = Arc::default();
         Self { out, asked }
@@ -46,7 +46,7 @@ impl Client {
     }
 
     /// Responds to a request of the client.
-    pub async fn answer(&self, id: &Value, result: Result<Value, Failure>) {
+    pub async fn answer(&self, id: &Value, result: Result<Value, ErrorMember>) {
         let (member, value) = match result {
             Ok(result) => ("result", result),
             Err(error) => ("error", error),
@@ -83,7 +83,7 @@ impl Client {
         }
     }
 
-    fn asked(&self) -> MutexGuard<'_, OpenRequests> {
+    fn asked(&self) -> MutexGuard<'_, UnansweredRequests> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

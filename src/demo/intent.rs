@@ -1,13 +1,13 @@
 //! Reads a prompt of the demo agent: keywords in it, and the schema of the answer.
 
-use super::tool::Tool;
+use super::tool::DemoTool;
 use serde_json::Value;
 
 /// Features that a prompt requests; several are possible.
 #[derive(Debug, Default, PartialEq)]
 pub struct PromptIntent {
     /// Tools in the order of their calls.
-    pub tools: Vec<Tool>,
+    pub tools: Vec<DemoTool>,
     pub plan: bool,
     /// A stream slow enough to be interrupted.
     pub slow: bool,
@@ -22,7 +22,7 @@ impl PromptIntent {
         let edits = has(&["edit", "edits", "write"]);
         // "edit a file" requests only the edit.
         let lists = has(&["files", "list", "ls", "tool", "tools"]) || has(&["file"]) && !edits;
-        let tools = [(lists, Tool::List), (edits, Tool::Edit)];
+        let tools = [(lists, DemoTool::List), (edits, DemoTool::Edit)];
         let tools = tools
             .iter()
             .filter_map(|(is_wanted, tool)| is_wanted.then_some(*tool));
@@ -67,11 +67,14 @@ mod tests {
         assert_eq!(asked(others), (vec![], false, false));
         assert_eq!(
             asked("LIST the files, please"),
-            (vec![Tool::List], false, false)
+            (vec![DemoTool::List], false, false)
         );
-        assert_eq!(asked("edit a file"), (vec![Tool::Edit], false, false));
+        assert_eq!(asked("edit a file"), (vec![DemoTool::Edit], false, false));
         let all = "make a plan, list files, then edit one. slowly!";
-        assert_eq!(asked(all), (vec![Tool::List, Tool::Edit], true, true));
+        assert_eq!(
+            asked(all),
+            (vec![DemoTool::List, DemoTool::Edit], true, true)
+        );
     }
 
     #[test]

@@ -20,7 +20,7 @@ const CONTENT: &str = "Hello from acpipe's demo agent.\n";
 
 /// Tool of the demo agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tool {
+pub enum DemoTool {
     /// Lists the working directory.
     List,
     /// Proposes the content of a file, and writes nothing.
@@ -28,7 +28,7 @@ pub enum Tool {
 }
 
 /// Result of a tool.
-pub struct ToolResult {
+pub struct DemoToolResult {
     /// Status of the call.
     pub status: &'static str,
     /// Fields of its last update.
@@ -37,7 +37,7 @@ pub struct ToolResult {
     pub text: String,
 }
 
-impl Tool {
+impl DemoTool {
     /// Returns the bit of the tool in a set.
     pub fn bit(self) -> u8 {
         1 << self as u8
@@ -72,13 +72,13 @@ impl Tool {
     }
 
     /// Runs the tool.
-    pub fn run(self, cwd: &str) -> ToolResult {
+    pub fn run(self, cwd: &str) -> DemoToolResult {
         match self {
             Self::List => match list(Path::new(cwd)) {
                 Ok(listing) => {
                     let mut fields = content(&listing.text());
                     fields["rawOutput"] = json!({ "names": listing.names, "total": listing.total });
-                    ToolResult {
+                    DemoToolResult {
                         status: "completed",
                         fields,
                         text: words::found(cwd, listing.total, &listing.text()),
@@ -88,14 +88,14 @@ impl Tool {
                     let error = error.to_string();
                     let mut fields = content(&error);
                     fields["rawOutput"] = json!({ "error": error });
-                    ToolResult {
+                    DemoToolResult {
                         status: "failed",
                         fields,
                         text: words::failed(cwd, &error),
                     }
                 }
             },
-            Self::Edit => ToolResult {
+            Self::Edit => DemoToolResult {
                 status: "completed",
                 // The diff of the announcement stays.
                 fields: json!({ "rawOutput": { "written": false } }),
@@ -112,14 +112,14 @@ pub fn content(text: &str) -> Value {
 
 /// Names in a directory.
 #[derive(Debug)]
-struct Listing {
+struct DirectoryListing {
     /// First names in alphabetical order; directories end in a slash.
     names: Vec<String>,
     /// Number of all names read.
     total: usize,
 }
 
-impl Listing {
+impl DirectoryListing {
     /// Formats the listing with one name per line.
     fn text(&self) -> String {
         let mut lines: Vec<String> = self.names.iter().map(|name| format!("- {name}")).collect();
@@ -131,7 +131,7 @@ impl Listing {
     }
 }
 
-fn list(dir: &Path) -> io::Result<Listing> {
+fn list(dir: &Path) -> io::Result<DirectoryListing> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(dir)?.take(READ) {
         let entry = entry?;
@@ -146,7 +146,7 @@ fn list(dir: &Path) -> io::Result<Listing> {
     names.sort();
     let total = names.len();
     names.truncate(SHOWN);
-    Ok(Listing { names, total })
+    Ok(DirectoryListing { names, total })
 }
 
 #[cfg(test)]

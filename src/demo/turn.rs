@@ -1,11 +1,11 @@
 //! One turn: a thought, a plan and tool calls if the prompt asks for them, and the text of the answer.
 
-use super::client::Client;
+use super::client::DemoClient;
 use super::example::example;
 use super::intent::{PromptIntent, without_schema};
-use super::tool::{Tool, content};
+use super::tool::{DemoTool, content};
 use super::words;
-use super::{Session, fresh};
+use super::{DemoSession, fresh};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,9 +24,9 @@ const SLOW_PACE: Duration = Duration::from_millis(100);
 const NOMINAL_CONTEXT: usize = 200_000;
 
 /// Turn in progress.
-pub struct Turn {
-    client: Client,
-    session: Arc<Session>,
+pub struct DemoTurn {
+    client: DemoClient,
+    session: Arc<DemoSession>,
     prompt: String,
     /// Number of parts of the prompt that are not text.
     attachments: usize,
@@ -36,8 +36,13 @@ pub struct Turn {
     open_call: Mutex<Option<String>>,
 }
 
-impl Turn {
-    pub fn new(client: Client, session: Arc<Session>, prompt: &str, attachments: usize) -> Self {
+impl DemoTurn {
+    pub fn new(
+        client: DemoClient,
+        session: Arc<DemoSession>,
+        prompt: &str,
+        attachments: usize,
+    ) -> Self {
         let (prompt, schema) = without_schema(prompt);
         Self {
             client,
@@ -138,7 +143,7 @@ impl Turn {
 
     /// Sends the plan with the status of the current step and of the later ones; each plan replaces the
     /// preceding one.
-    async fn plan(&self, tools: &[Tool], [now, later]: [&str; 2]) {
+    async fn plan(&self, tools: &[DemoTool], [now, later]: [&str; 2]) {
         let entry = |text: &str, status: &str| json!({ "content": text, "priority": "medium", "status": status });
         let mut entries = vec![entry("Read the prompt", "completed")];
         let mut next = now;
@@ -154,7 +159,7 @@ impl Turn {
 
     /// Announces a tool call, requests permission, and runs the tool. Returns the text about the result; `None`
     /// if the client cancelled the request.
-    async fn call_tool(&self, tool: Tool) -> Option<String> {
+    async fn call_tool(&self, tool: DemoTool) -> Option<String> {
         let cwd = &self.session.cwd;
         let id = fresh("call");
         let mut call = tool.call(cwd);
@@ -175,7 +180,7 @@ impl Turn {
     }
 
     /// Returns whether the tool may run; `None` if the client cancelled the turn.
-    async fn permission(&self, tool: Tool, call: Value) -> Option<bool> {
+    async fn permission(&self, tool: DemoTool, call: Value) -> Option<bool> {
         if self.session.always.load(Ordering::SeqCst) & tool.bit() != 0 {
             return Some(true);
         }

@@ -1,6 +1,6 @@
 //! Texts of the demo agent: plain text that is also valid Markdown.
 
-use super::client::Failure;
+use super::client::ErrorMember;
 use super::invalid;
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ pub const SLOWLY: &str =
 const ECHO: usize = 60;
 
 /// Returns the text of a prompt, and the number of its blocks that are not text.
-pub fn text_of(prompt: &Value) -> Result<(String, usize), Failure> {
+pub fn text_of(prompt: &Value) -> Result<(String, usize), ErrorMember> {
     let Value::Array(blocks) = prompt else {
         return Err(invalid("prompt", "must be a list of content blocks"));
     };

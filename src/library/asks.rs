@@ -1,6 +1,6 @@
 //! Requests to the program that its handlers answer, each in a task of its own.
 
-use super::call::Call;
+use super::call::HandleCall;
 use super::handlers::{Handlers, PermissionRequest, QuestionRequest};
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId, ErrorResponse};
@@ -16,7 +16,7 @@ use tokio::task::AbortHandle;
 pub struct OpenAsks {
     handlers: Handlers,
     /// Sender for answers; weak, because the loop ends once all handles are dropped.
-    calls: mpsc::WeakSender<Call>,
+    calls: mpsc::WeakSender<HandleCall>,
     open: BTreeMap<ClientRequestId, OpenAsk>,
 }
 
@@ -35,7 +35,7 @@ impl Drop for OpenAsk {
 
 impl OpenAsks {
     /// Creates an empty list.
-    pub fn new(handlers: Handlers, calls: mpsc::WeakSender<Call>) -> Self {
+    pub fn new(handlers: Handlers, calls: mpsc::WeakSender<HandleCall>) -> Self {
         Self {
             handlers,
             calls,
@@ -79,7 +79,7 @@ impl OpenAsks {
             let answer = answer_of(task.await);
             if let Some((answer, calls)) = answer.zip(calls.upgrade()) {
                 // Fails only if the loop has ended.
-                let _ = calls.send(Call::Answer(id, answer)).await;
+                let _ = calls.send(HandleCall::Answer(id, answer)).await;
             }
         });
         let (clients, task) = (vec![client], handle);

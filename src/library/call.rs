@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 /// Call of a handle to the loop.
 #[derive(Debug)]
-pub enum Call {
+pub enum HandleCall {
     /// A client joins; its unread bytes are counted here.
     Join(ClientId, Arc<UnreadBytes>),
     /// Command of a client.

@@ -4,10 +4,10 @@
 //! the others.
 
 use super::asks::OpenAsks;
-use super::call::{Call, PromptCall};
+use super::call::{HandleCall, PromptCall};
 use super::error::{Error, Result};
-use super::event::{Event, EventSender};
-use super::sink::{Output, SentChunk, Sink};
+use super::event::{Event, EventBroadcast};
+use super::sink::{HubOutput, SentChunk, Sink};
 use super::turn_queue::{QueuedChunk, TurnQueue};
 use super::wake::{Departure, Wake};
 use crate::core::client::{ClientId, Command, Reply, Token};
@@ -29,13 +29,13 @@ pub struct LibraryClients {
     /// Secrets of the calls, which must not reach errors.
     secrets: Secrets,
     asks: OpenAsks,
-    events: EventSender,
+    events: EventBroadcast,
     wake: Arc<Wake>,
     sinks: BTreeMap<ClientId, Sink>,
     /// Clients that may have output.
     listed: Vec<ClientId>,
     /// Calls that wait for a reply, by the number of the call.
-    calls: BTreeMap<u64, (ClientId, Caller)>,
+    calls: BTreeMap<u64, (ClientId, ReplyReceiver)>,
     next_call: u64,
     /// Turns that have not ended, by their ids.
     turns: BTreeMap<String, OpenTurn>,
@@ -47,7 +47,7 @@ pub struct LibraryClients {
 
 /// Receiver of the reply to a call.
 #[derive(Debug)]
-enum Caller {
+enum ReplyReceiver {
     /// None: the reply is dropped.
     Dropped,
     /// A handle.
@@ -72,7 +72,7 @@ impl LibraryClients {
         capabilities: wire::ClientCapabilities,
         secrets: Secrets,
         asks: OpenAsks,
-        events: EventSender,
+        events: EventBroadcast,
         wake: Arc<Wake>,
     ) -> Self {
         let mut clients = Self {
@@ -98,10 +98,10 @@ impl LibraryClients {
         sink.is_ending = self.is_ending;
         self.sinks.insert(client, sink);
         let params = wire::InitializeParams::of(self.capabilities);
-        self.submit(client, Command::Initialize(params), Caller::Dropped);
+        self.submit(client, Command::Initialize(params), ReplyReceiver::Dropped);
     }
 
-    fn submit(&mut self, client: ClientId, command: Command, caller: Caller) {
+    fn submit(&mut self, client: ClientId, command: Command, caller: ReplyReceiver) {
         learn_secrets(&command, &self.secrets);
         let call = self.next_call;
         self.next_call += 1;
@@ -121,7 +121,7 @@ impl LibraryClients {
         self.turns.insert(call.turn.clone(), turn);
         self.prompted.push(call.turn.clone());
         let command = Command::Prompt(call.params);
-        self.submit(client, command, Caller::Turn(call.turn));
+        self.submit(client, command, ReplyReceiver::Turn(call.turn));
     }
 
     fn note_departure(&mut self, departure: Departure) {
@@ -142,7 +142,7 @@ impl LibraryClients {
                     session_id: Some(session),
                     turn_id: Some(id),
                 };
-                self.submit(client, Command::Cancel(params), Caller::Dropped);
+                self.submit(client, Command::Cancel(params), ReplyReceiver::Dropped);
             }
         }
     }
@@ -169,13 +169,13 @@ impl LibraryClients {
         self.actions.push_back(ClientAction::End);
     }
 
-    fn deliver(&mut self, client: ClientId, output: Output) {
+    fn deliver(&mut self, client: ClientId, output: HubOutput) {
         match output {
-            Output::Reply(token, answer) => self.reply(token, *answer),
-            Output::Chunk(chunk) => self.chunk(client, chunk),
-            Output::Ask(id, request) => self.asks.ask(client, id, *request),
-            Output::Withdraw(id) => self.asks.withdraw(client, id),
-            Output::Notice(notice) => {
+            HubOutput::Reply(token, answer) => self.reply(token, *answer),
+            HubOutput::Chunk(chunk) => self.chunk(client, chunk),
+            HubOutput::Ask(id, request) => self.asks.ask(client, id, *request),
+            HubOutput::Withdraw(id) => self.asks.withdraw(client, id),
+            HubOutput::Notice(notice) => {
                 // Every client gets notifications about agents.
                 let event = Event::of(*notice);
                 let event = event
@@ -190,10 +190,10 @@ impl LibraryClients {
     fn reply(&mut self, token: Token, answer: Result<Reply, CoreError>) {
         let answer = answer.map_err(Error::from);
         match self.calls.remove(&token.call).map(|(_, caller)| caller) {
-            None | Some(Caller::Dropped) => {}
+            None | Some(ReplyReceiver::Dropped) => {}
             // Fails only if the caller has stopped waiting.
-            Some(Caller::Handle(caller)) => drop(caller.send(answer)),
-            Some(Caller::Turn(id)) => {
+            Some(ReplyReceiver::Handle(caller)) => drop(caller.send(answer)),
+            Some(ReplyReceiver::Turn(id)) => {
                 let Some(turn) = self.turns.remove(&id) else {
                     return;
                 };
@@ -244,23 +244,23 @@ impl ClientSinks for LibraryClients {
 }
 
 impl ClientConnection for LibraryClients {
-    type Input = Call;
+    type Input = HandleCall;
 
-    fn input(&mut self, input: Call) {
+    fn input(&mut self, input: HandleCall) {
         match input {
-            Call::Join(client, unread) => self.join(client, Sink::new(unread)),
-            Call::Command(client, command, caller) => {
-                self.submit(client, command, Caller::Handle(caller));
+            HandleCall::Join(client, unread) => self.join(client, Sink::new(unread)),
+            HandleCall::Command(client, command, caller) => {
+                self.submit(client, command, ReplyReceiver::Handle(caller));
             }
-            Call::Prompt(client, call) => self.prompt(client, *call),
-            Call::Answer(id, answer) => {
+            HandleCall::Prompt(client, call) => self.prompt(client, *call),
+            HandleCall::Answer(id, answer) => {
                 for client in self.asks.answered(id) {
                     let answer = answer.clone();
                     self.actions
                         .push_back(ClientAction::Answer(client, id, answer));
                 }
             }
-            Call::Shutdown => self.end(),
+            HandleCall::Shutdown => self.end(),
         }
     }
 

@@ -22,10 +22,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// # }
 /// ```
 #[derive(Clone, PartialEq)]
-pub struct Error(Box<Failure>);
+pub struct Error(Box<ErrorDetails>);
 
 #[derive(Debug, Clone, PartialEq)]
-struct Failure {
+struct ErrorDetails {
     error: CoreError,
     summary: Option<TurnSummary>,
 }
@@ -43,7 +43,7 @@ impl Error {
         if let Value::Object(data) = &first.data {
             error.data.clone_from(data);
         }
-        Self(Box::new(Failure {
+        Self(Box::new(ErrorDetails {
             error,
             summary: Some(summary),
         }))
@@ -93,7 +93,7 @@ impl Error {
 
 impl From<CoreError> for Error {
     fn from(error: CoreError) -> Self {
-        Self(Box::new(Failure {
+        Self(Box::new(ErrorDetails {
             error,
             summary: None,
         }))

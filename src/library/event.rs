@@ -66,7 +66,7 @@ impl Events {
 
 /// Sender of events.
 #[derive(Debug)]
-pub struct EventSender {
+pub struct EventBroadcast {
     sender: Arc<broadcast::Sender<Event>>,
     /// Number of the last chunk sent of each session, since several handles of a session receive it.
     sent: BTreeMap<Arc<str>, u64>,
@@ -76,7 +76,7 @@ pub struct EventSender {
 #[derive(Debug, Clone)]
 pub struct EventSource(std::sync::Weak<broadcast::Sender<Event>>);
 
-impl EventSender {
+impl EventBroadcast {
     /// Creates a sender without receivers.
     pub fn new() -> Self {
         Self {

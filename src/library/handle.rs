@@ -1,6 +1,6 @@
 //! Handle of the loop, which all public handles share.
 
-use super::call::{Call, PromptCall};
+use super::call::{HandleCall, PromptCall};
 use super::error::{Error, Result};
 use super::event::EventSource;
 use super::turn_queue::UnreadBytes;
@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 /// Handle of the loop. The loop shuts down once all are dropped.
 #[derive(Debug)]
 pub struct HubHandle {
-    calls: mpsc::Sender<Call>,
+    calls: mpsc::Sender<HandleCall>,
     /// Wakes the loop without a place in its queue.
     pub wake: Arc<Wake>,
     /// Source of event receivers.
@@ -28,7 +28,7 @@ pub struct HubHandle {
 impl HubHandle {
     /// Creates the handle.
     pub fn new(
-        calls: mpsc::Sender<Call>,
+        calls: mpsc::Sender<HandleCall>,
         wake: Arc<Wake>,
         events: EventSource,
         has_ended: watch::Receiver<bool>,
@@ -51,7 +51,8 @@ impl HubHandle {
     /// The command failed, or acpipe was shut down.
     pub async fn command(&self, client: ClientId, command: Command) -> Result<Reply> {
         let (sender, reply) = oneshot::channel();
-        self.send(Call::Command(client, command, sender)).await?;
+        self.send(HandleCall::Command(client, command, sender))
+            .await?;
         reply.await.map_err(|_| Error::shut_down())?
     }
 
@@ -65,14 +66,15 @@ impl HubHandle {
         call: PromptCall,
         accepted: oneshot::Receiver<Result<()>>,
     ) -> Result<()> {
-        self.send(Call::Prompt(client, Box::new(call))).await?;
+        self.send(HandleCall::Prompt(client, Box::new(call)))
+            .await?;
         accepted.await.map_err(|_| Error::shut_down())?
     }
 
     /// Shuts the loop down, and waits until it has ended.
     pub async fn shut_down(&self) {
         // Fails only if the loop has ended.
-        let _ = self.send(Call::Shutdown).await;
+        let _ = self.send(HandleCall::Shutdown).await;
         let mut has_ended = self.has_ended.clone();
         let _ = has_ended.wait_for(|has_ended| *has_ended).await;
     }
@@ -83,14 +85,14 @@ impl HubHandle {
         format!("turn-{}-{number}", self.id_prefix)
     }
 
-    async fn send(&self, call: Call) -> Result<()> {
+    async fn send(&self, call: HandleCall) -> Result<()> {
         self.calls.send(call).await.map_err(|_| Error::shut_down())
     }
 }
 
 /// A client of the hub, which leaves when this is dropped.
 #[derive(Debug)]
-pub struct Client {
+pub struct LibraryClient {
     /// Handle of the loop.
     pub hub: Arc<HubHandle>,
     /// Id of the client.
@@ -99,7 +101,7 @@ pub struct Client {
     pub unread: Arc<UnreadBytes>,
 }
 
-impl Client {
+impl LibraryClient {
     /// Lets a new client join.
     ///
     /// # Errors
@@ -110,7 +112,7 @@ impl Client {
             id: ClientId(hub.clients.fetch_add(1, Ordering::Relaxed)),
             unread: Arc::default(),
         };
-        hub.send(Call::Join(client.id, client.unread.clone()))
+        hub.send(HandleCall::Join(client.id, client.unread.clone()))
             .await?;
         Ok(client)
     }
@@ -124,7 +126,7 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for LibraryClient {
     fn drop(&mut self) {
         self.hub.wake.note_departure(Departure::Client(self.id));
     }

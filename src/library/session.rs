@@ -2,7 +2,7 @@
 
 use super::call::PromptCall;
 use super::error::{Error, Result};
-use super::handle::{Client, HubHandle};
+use super::handle::{HubHandle, LibraryClient};
 use super::history::Messages;
 use super::message::Message;
 use super::session_handle::SessionHandle;
@@ -104,7 +104,7 @@ impl SessionBuilder {
     /// # Errors
     /// The agent cannot be started or cannot open the session, or a parameter is not valid.
     pub async fn ensure(self) -> Result<Session> {
-        let client = Client::join(&self.hub).await?;
+        let client = LibraryClient::join(&self.hub).await?;
         let reply = client.command(Command::Ensure(self.params)).await?;
         let Reply::Session(result) = reply else {
             return Err(Error::unexpected_reply());

@@ -1,20 +1,20 @@
 //! The shared part of all handles of a session.
 
 use super::error::{Error, Result};
-use super::handle::{Client, HubHandle};
+use super::handle::{HubHandle, LibraryClient};
 use crate::core::client::{Command, Reply};
 use crate::proto::wire::{CancelParams, SessionResult};
 
 /// Shared part of the handles of a session.
 #[derive(Debug)]
 pub struct SessionHandle {
-    client: Client,
+    client: LibraryClient,
     result: SessionResult,
 }
 
 impl SessionHandle {
     /// Creates the handle of a session that a client opened.
-    pub fn new(client: Client, result: SessionResult) -> Self {
+    pub fn new(client: LibraryClient, result: SessionResult) -> Self {
         Self { client, result }
     }
 
@@ -24,7 +24,7 @@ impl SessionHandle {
     }
 
     /// Returns the client that opened the session.
-    pub fn client(&self) -> &Client {
+    pub fn client(&self) -> &LibraryClient {
         &self.client
     }
 

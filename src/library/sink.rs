@@ -5,7 +5,7 @@ use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
-use crate::core::deltas::Delta;
+use crate::core::deltas::TextDelta;
 use crate::core::error::Error;
 use crate::proto::chunk::Chunk;
 use crate::shell::FULL;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Output of the hub to a client.
 #[derive(Debug)]
-pub enum Output {
+pub enum HubOutput {
     /// Reply to a call.
     Reply(Token, Box<Result<Reply, Error>>),
     /// Chunk of a session.
@@ -43,7 +43,7 @@ pub struct SentChunk {
 #[derive(Debug)]
 pub struct Sink {
     unread: Arc<UnreadBytes>,
-    staged: Vec<Output>,
+    staged: Vec<HubOutput>,
     staged_bytes: usize,
     unsent: usize,
     /// Address of the last chunk, whose texts the next one shares.
@@ -69,7 +69,7 @@ impl Sink {
     }
 
     /// Takes the output.
-    pub fn take(&mut self) -> Vec<Output> {
+    pub fn take(&mut self) -> Vec<HubOutput> {
         self.staged_bytes = 0;
         std::mem::take(&mut self.staged)
     }
@@ -90,7 +90,7 @@ impl Sink {
             return;
         };
         self.staged_bytes += json.len();
-        self.staged.push(Output::Chunk(SentChunk {
+        self.staged.push(HubOutput::Chunk(SentChunk {
             session,
             turn,
             seq: address.seq,
@@ -101,7 +101,7 @@ impl Sink {
 
 impl ClientSink for Sink {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
-        self.staged.push(Output::Reply(token, Box::new(answer)));
+        self.staged.push(HubOutput::Reply(token, Box::new(answer)));
     }
 
     fn is_full(&self) -> bool {
@@ -124,7 +124,7 @@ impl ClientSink for Sink {
         self.push_chunk(address, json.to_vec());
     }
 
-    fn delta(&mut self, address: ChunkAddress<'_>, _: Delta<'_>, json: &[u8]) {
+    fn delta(&mut self, address: ChunkAddress<'_>, _: TextDelta<'_>, json: &[u8]) {
         self.push_chunk(address, json.to_vec());
     }
 
@@ -141,7 +141,7 @@ impl ClientSink for Sink {
     fn retract(&mut self, session: &str, after: u64) {
         let bytes = &mut self.staged_bytes;
         self.staged.retain(|output| match output {
-            Output::Chunk(chunk) if *chunk.session == *session && chunk.seq > after => {
+            HubOutput::Chunk(chunk) if *chunk.session == *session && chunk.seq > after => {
                 *bytes -= chunk.json.len();
                 false
             }
@@ -151,15 +151,15 @@ impl ClientSink for Sink {
 
     fn ask(&mut self, ask: ClientRequestId, request: &ClientRequest) {
         let request = Box::new(request.clone());
-        self.staged.push(Output::Ask(ask, request));
+        self.staged.push(HubOutput::Ask(ask, request));
     }
 
     fn withdraw(&mut self, ask: ClientRequestId, _: &DecisionSource) {
-        self.staged.push(Output::Withdraw(ask));
+        self.staged.push(HubOutput::Withdraw(ask));
     }
 
     fn notify(&mut self, notice: &Notice) {
         let notice = Box::new(notice.clone());
-        self.staged.push(Output::Notice(notice));
+        self.staged.push(HubOutput::Notice(notice));
     }
 }

@@ -48,13 +48,13 @@ pub struct QueuedChunk {
 /// Queue of one turn.
 #[derive(Debug)]
 pub struct TurnQueue {
-    state: Mutex<QueueState>,
+    state: Mutex<TurnQueueState>,
     unread: Arc<UnreadBytes>,
     wake: Arc<Wake>,
 }
 
 #[derive(Debug, Default)]
-struct QueueState {
+struct TurnQueueState {
     chunks: VecDeque<QueuedChunk>,
     /// Result of the turn; taken by its reader.
     end: Option<Result<TurnSummary>>,
@@ -74,7 +74,7 @@ impl TurnQueue {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, QueueState> {
+    fn state(&self) -> MutexGuard<'_, TurnQueueState> {
         // A panic leaves no state half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -139,7 +139,7 @@ impl TurnQueue {
     }
 }
 
-fn wake(state: &mut QueueState) {
+fn wake(state: &mut TurnQueueState) {
     if let Some(waker) = state.waker.take() {
         waker.wake();
     }

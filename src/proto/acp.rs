@@ -22,7 +22,7 @@ pub const RESOURCE_NOT_FOUND: i32 = -32002;
 
 /// A `session/update` line, parsed in one pass.
 #[derive(Debug, Default, serde::Deserialize)]
-pub struct UpdateLine<'a> {
+pub struct SessionUpdateLine<'a> {
     /// Present in a request. An update must not have one.
     #[serde(default)]
     pub id: Option<IgnoredAny>,
@@ -110,7 +110,7 @@ raw_object! {
 
 raw_object! {
     /// A content block of any type.
-    pub struct Block {
+    pub struct AnyContentBlock {
         kind = "type",
         text = "text",
         data = "data",
@@ -154,7 +154,7 @@ raw_object! {
 
 raw_object! {
     /// Parameters of `session/request_permission`.
-    pub struct PermissionParams {
+    pub struct RequestPermissionParams {
         session_id = "sessionId",
         tool_call = "toolCall",
         options = "options",
@@ -188,7 +188,7 @@ raw_object! {
 
 raw_object! {
     /// Result of `initialize`.
-    pub struct InitializeResult {
+    pub struct AcpInitializeResult {
         protocol_version = "protocolVersion",
         agent_capabilities = "agentCapabilities",
         agent_info = "agentInfo",

@@ -18,7 +18,7 @@ pub struct Frame<'a> {
     /// `parent_tool_use_id`: the tool call whose subagent sent the frame.
     pub parent: Option<&'a RawValue>,
     /// Event of a `stream_event`.
-    pub event: Option<Event<'a>>,
+    pub event: Option<StreamEvent<'a>>,
     /// Id of the message in the Messages API, in a `stream_event`.
     pub api_message_id: Option<&'a RawValue>,
     /// Message of an `assistant` or `user` frame.
@@ -147,13 +147,13 @@ raw_object! {
 
 /// A streaming event of the Messages API.
 #[derive(Debug, Default)]
-pub struct Event<'a> {
+pub struct StreamEvent<'a> {
     /// `type`: the kind of the event.
     pub kind: Option<&'a RawValue>,
     /// Index of the content block in its message.
     pub index: Option<&'a RawValue>,
     /// Delta of a `content_block_delta` or `message_delta` event.
-    pub delta: Option<Delta<'a>>,
+    pub delta: Option<BlockDelta<'a>>,
     /// Content block of a `content_block_start` event.
     pub block: Option<&'a RawValue>,
     /// Message of a `message_start` event.
@@ -163,7 +163,7 @@ pub struct Event<'a> {
 }
 
 raw_object! {
-    @read Event {
+    @read StreamEvent {
         kind = "type",
         index = "index",
         delta = "delta",
@@ -174,7 +174,7 @@ raw_object! {
     key, map, object => { map.next_value::<serde::de::IgnoredAny>()?; }
 }
 
-impl Event<'_> {
+impl StreamEvent<'_> {
     /// Returns the index of the content block in its message.
     #[must_use]
     pub fn index(&self) -> Option<u64> {
@@ -184,7 +184,7 @@ impl Event<'_> {
 
 raw_object! {
     /// Delta of any type; in a `message_delta` event, the stop reason.
-    pub struct Delta {
+    pub struct BlockDelta {
         kind = "type",
         text = "text",
         thinking = "thinking",
@@ -226,7 +226,7 @@ raw_object! {
 
 raw_object! {
     /// Source of an image in a content block.
-    pub struct Source {
+    pub struct ImageSource {
         kind = "type",
         media_type = "media_type",
         data = "data",
@@ -272,7 +272,7 @@ raw_object! {
 
 raw_object! {
     /// Token counts of the Messages API.
-    pub struct Usage {
+    pub struct ApiUsage {
         input = "input_tokens",
         output = "output_tokens",
         cached_read = "cache_read_input_tokens",

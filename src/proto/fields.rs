@@ -119,7 +119,7 @@ impl Fields {
     pub fn unknown_in(&self, json: &str) -> Vec<Unknown> {
         let mut found = Vec::new();
         let mut reader = serde_json::Deserializer::from_str(json);
-        let walk = Walk {
+        let walk = FieldsWalk {
             fields: self,
             path: String::new(),
             found: &mut found,
@@ -130,13 +130,13 @@ impl Fields {
     }
 }
 
-struct Walk<'a> {
+struct FieldsWalk<'a> {
     fields: &'a Fields,
     path: String,
     found: &'a mut Vec<Unknown>,
 }
 
-impl<'de> DeserializeSeed<'de> for Walk<'_> {
+impl<'de> DeserializeSeed<'de> for FieldsWalk<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
@@ -147,7 +147,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Walk<'_> {
+impl<'de> Visitor<'de> for FieldsWalk<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -160,7 +160,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
             let known = member.or(self.fields.others.as_deref());
             if let Some(fields) = known.filter(|_| name != META) {
                 let dot = if self.path.is_empty() { "" } else { "." };
-                map.next_value_seed(Walk {
+                map.next_value_seed(FieldsWalk {
                     fields,
                     path: format!("{}{dot}{name}", self.path),
                     found: &mut *self.found,
@@ -186,7 +186,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
         };
         let mut n = 0;
         while seq
-            .next_element_seed(Walk {
+            .next_element_seed(FieldsWalk {
                 fields,
                 path: format!("{}[{n}]", self.path),
                 found: &mut *self.found,

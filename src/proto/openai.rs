@@ -9,7 +9,7 @@ raw_object! {
 
 raw_object! {
     /// One of the answers of a completion.
-    pub struct Choice {
+    pub struct CompletionChoice {
         index = "index",
         /// The next piece, in a chunk.
         delta = "delta",
@@ -22,7 +22,7 @@ raw_object! {
 
 raw_object! {
     /// A message, or a piece of one.
-    pub struct Message {
+    pub struct CompletionMessage {
         role = "role",
         content = "content",
         /// Reasoning of DeepSeek, vLLM, LiteLLM and others.
@@ -46,7 +46,7 @@ raw_object! {
 
 raw_object! {
     /// A tool call, or a piece of one.
-    pub struct ToolCall { index = "index", id = "id", function = "function", .. }
+    pub struct CompletionToolCall { index = "index", id = "id", function = "function", .. }
 }
 
 raw_object! {

@@ -116,9 +116,9 @@ pub fn parse(line: &str) -> Result<Message<'_>, NotAMessage> {
 impl<'a> RpcError<'a> {
     fn read(raw: &'a RawValue) -> Self {
         raw_object! {
-            struct Fields { code = "code", message = "message", data = "data" }
+            struct ErrorFields { code = "code", message = "message", data = "data" }
         }
-        let f: Fields<'a> = serde_json::from_str(raw.get()).unwrap_or_default();
+        let f: ErrorFields<'a> = serde_json::from_str(raw.get()).unwrap_or_default();
         let code = f.code.and_then(|c| serde_json::from_str(c.get()).ok());
         let message = json::text(f.message)
             .or_else(|| JsonStr::new(raw).map(JsonStr::decode))

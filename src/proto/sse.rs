@@ -45,7 +45,7 @@ impl SseEvents {
 
     /// Takes the next bytes of the stream; returns the data of the events that they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Batch> {
-        let mut done = Batches::default();
+        let mut done = PendingBatches::default();
         let mut rest = self.without_bom(bytes);
         while !rest.is_empty() && !self.is_over {
             if std::mem::take(&mut self.after_cr) && rest[0] == b'\n' {
@@ -67,7 +67,7 @@ impl SseEvents {
 
     /// Ends the stream; returns the data of an event that no empty line ends.
     pub fn finish(&mut self) -> Vec<Batch> {
-        let mut done = Batches::default();
+        let mut done = PendingBatches::default();
         if !self.line.is_empty() && !self.is_over {
             self.end_line(&mut done);
         }
@@ -94,7 +94,7 @@ impl SseEvents {
         rest
     }
 
-    fn end_line(&mut self, done: &mut Batches) {
+    fn end_line(&mut self, done: &mut PendingBatches) {
         if self.line.is_empty() {
             self.end_event(done);
             return;
@@ -112,13 +112,13 @@ impl SseEvents {
         self.check_length(done);
     }
 
-    fn end_event(&mut self, done: &mut Batches) {
+    fn end_event(&mut self, done: &mut PendingBatches) {
         if let Some(data) = self.data.take().filter(|data| !data.is_empty()) {
             done.line(&data);
         }
     }
 
-    fn check_length(&mut self, done: &mut Batches) {
+    fn check_length(&mut self, done: &mut PendingBatches) {
         let data = self.data.as_deref().unwrap_or_default();
         let len = data.len() + self.line.len();
         if len <= self.max {
@@ -147,12 +147,12 @@ fn data_field(line: &[u8]) -> Option<&[u8]> {
 
 /// Batches of lines in progress.
 #[derive(Default)]
-struct Batches {
+struct PendingBatches {
     done: Vec<Batch>,
     lines: BytesMut,
 }
 
-impl Batches {
+impl PendingBatches {
     fn line(&mut self, line: &[u8]) {
         self.lines.extend_from_slice(line);
         self.lines.extend_from_slice(b"\n");

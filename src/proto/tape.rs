@@ -5,7 +5,7 @@
 mod read;
 mod write;
 
-pub use read::{Fault, is_newer, parse, records, text};
+pub use read::{TapeFault, is_newer, parse, records, text};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::time::Duration;
@@ -15,19 +15,19 @@ pub const VERSION: u32 = 1;
 
 /// Record of a tape: a line.
 #[derive(Debug, Clone)]
-pub enum Record<'a> {
+pub enum TapeRecord<'a> {
     /// First line.
-    Header(Header),
+    Header(TapeHeader),
     /// Frame that was sent or received.
-    Frame(Frame<'a>),
+    Frame(TapeFrame<'a>),
     /// Event of a process, or of the recording itself.
-    Event(Event),
+    Event(TapeEvent),
 }
 
 /// First line of a tape. Older recordings have none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Header {
+pub struct TapeHeader {
     /// Version of the format.
     pub tape: u32,
     /// Version of acpipe that recorded the tape.
@@ -61,7 +61,7 @@ pub enum Direction {
 
 /// Agent process that a record belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Process {
+pub struct TapeProcess {
     /// Name of the agent.
     pub agent: Option<String>,
     /// Number of the process, counted from 1 over all agents of the tape.
@@ -70,7 +70,7 @@ pub struct Process {
 
 /// Frame of a tape.
 #[derive(Debug, Clone)]
-pub struct Frame<'a> {
+pub struct TapeFrame<'a> {
     /// Time since the start of the tape.
     pub at: Duration,
     /// Peer of acpipe.
@@ -78,23 +78,23 @@ pub struct Frame<'a> {
     /// Direction.
     pub direction: Direction,
     /// Process; empty on the side of the client.
-    pub process: Process,
+    pub process: TapeProcess,
     /// Content of the line.
-    pub body: Body<'a>,
+    pub body: FrameBody<'a>,
     /// Original length in bytes, if the frame was shortened.
     pub cut: Option<u64>,
 }
 
 /// Content of a line that was sent or received.
 #[derive(Debug, Clone)]
-pub enum Body<'a> {
+pub enum FrameBody<'a> {
     /// JSON object or array, without line breaks.
     Json(&'a RawValue),
     /// Line that is neither.
     Text(String),
 }
 
-impl Body<'_> {
+impl FrameBody<'_> {
     /// Returns the line, without the line break at its end.
     #[must_use]
     pub fn line(&self) -> &str {
@@ -107,13 +107,13 @@ impl Body<'_> {
 
 /// Event of a tape.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct TapeEvent {
     /// Time since the start of the tape.
     pub at: Duration,
     /// Kind of event.
     pub kind: EventKind,
     /// Process; empty for events of the recording itself.
-    pub process: Process,
+    pub process: TapeProcess,
     /// Program and arguments of a process that started.
     pub command: Vec<String>,
     /// Exit code of a process that exited.
@@ -148,7 +148,7 @@ pub enum EventKind {
     Unknown,
 }
 
-impl Event {
+impl TapeEvent {
     /// Returns an event of this kind without any members.
     #[must_use]
     pub fn of(kind: EventKind) -> Self {

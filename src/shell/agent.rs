@@ -9,7 +9,7 @@ use super::path::explain;
 pub use super::process_settings::ProcessSettings;
 use super::recorder::ProcessRecorder;
 use super::stderr::Stderr;
-use super::stdin_queue::{self, Full, StdinReceiver, StdinSender};
+use super::stdin_queue::{self, StdinFull, StdinReceiver, StdinSender};
 use super::supervised::{Supervised, TreeRoot};
 use super::supervisor::KILL_LIMIT;
 use super::supervisor::codec::{SupervisorEvent, SupervisorOrder};
@@ -45,7 +45,7 @@ const GRACE: Duration = Duration::from_millis(250);
 const SUPERVISOR_EXIT_GRACE: Duration = Duration::from_secs(1);
 
 /// The loop's handle of an agent process, or of an agent inside this program.
-pub struct Agent {
+pub struct AgentHandle {
     input: Option<StdinSender>,
     /// Dropped to cancel the search for the program: until the process is started, nothing reads `input`.
     needed: Option<oneshot::Sender<()>>,
@@ -57,12 +57,12 @@ pub struct Agent {
 
 /// Request to the task that owns a process.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Request {
+pub(super) enum ProcessRequest {
     Order(SupervisorOrder),
     Measure,
 }
 
-/// Receiving ends of the task of an agent, for all that its [`Agent`] sends.
+/// Receiving ends of the task of an agent, for all that its [`AgentHandle`] sends.
 pub(super) struct TaskEnd {
     pub lines: StdinReceiver,
     pub requests: Requests,
@@ -73,13 +73,13 @@ pub(super) struct TaskEnd {
 }
 
 /// Creates the handle of an agent, and the receiving ends of its task.
-pub(super) fn channel(recorder: Option<ProcessRecorder>) -> (Agent, TaskEnd) {
+pub(super) fn channel(recorder: Option<ProcessRecorder>) -> (AgentHandle, TaskEnd) {
     let (input, lines) = stdin_queue::channel();
     let (needed, unneeded) = oneshot::channel();
     let (orders, ordered) = orders::channel();
     let (measure, measured) = mpsc::channel(1);
     let health = LiveHealth::default();
-    let agent = Agent {
+    let agent = AgentHandle {
         input: Some(input),
         needed: Some(needed),
         orders,
@@ -102,19 +102,19 @@ pub(super) fn channel(recorder: Option<ProcessRecorder>) -> (Agent, TaskEnd) {
     (agent, end)
 }
 
-/// Receiving end of the requests that an [`Agent`] sends to its task.
+/// Receiving end of the requests that an [`AgentHandle`] sends to its task.
 pub(super) struct Requests {
     orders: OrderReceiver,
     measure: mpsc::Receiver<()>,
 }
 
 impl Requests {
-    /// Receives the next request; `None` once the [`Agent`] is dropped. Cancel safe.
-    pub(super) async fn next(&mut self) -> Option<Request> {
+    /// Receives the next request; `None` once the [`AgentHandle`] is dropped. Cancel safe.
+    pub(super) async fn next(&mut self) -> Option<ProcessRequest> {
         tokio::select! {
             biased;
-            Some(order) = self.orders.recv() => Some(Request::Order(order)),
-            Some(()) = self.measure.recv() => Some(Request::Measure),
+            Some(order) = self.orders.recv() => Some(ProcessRequest::Order(order)),
+            Some(()) = self.measure.recv() => Some(ProcessRequest::Measure),
             else => None,
         }
     }
@@ -128,7 +128,7 @@ pub fn start(
     login: Arc<LoginShell>,
     mut events: EventSender,
     recorder: Option<ProcessRecorder>,
-) -> Agent {
+) -> AgentHandle {
     let (agent, end) = channel(recorder);
     let mut requests = end.requests;
     let streams = (end.lines, end.health, end.recorder);
@@ -154,17 +154,17 @@ pub fn start(
     agent
 }
 
-impl Agent {
+impl AgentHandle {
     /// Takes the changes in the health of the process since the last call.
     pub fn health_change(&self) -> Option<HealthChange> {
         self.health.take_change()
     }
 
-    /// Queues lines for stdin; they are dropped after [`Agent::close_input`].
+    /// Queues lines for stdin; they are dropped after [`AgentHandle::close_input`].
     ///
     /// # Errors
     /// The queue is full.
-    pub fn send(&self, lines: Vec<u8>) -> Result<(), Full> {
+    pub fn send(&self, lines: Vec<u8>) -> Result<(), StdinFull> {
         self.input
             .as_ref()
             .map_or(Ok(()), |input| input.send(lines))
@@ -199,7 +199,7 @@ impl Agent {
 
 /// Waits until a process that has not been started is no longer needed.
 async fn until_unneeded(unneeded: oneshot::Receiver<()>, requests: &mut Requests) {
-    let ordered = async { while let Some(Request::Measure) = requests.next().await {} };
+    let ordered = async { while let Some(ProcessRequest::Measure) = requests.next().await {} };
     tokio::select! {
         _ = unneeded => {}
         () = ordered => {}
@@ -234,7 +234,7 @@ async fn live(
             return;
         }
     };
-    let mut process = Process {
+    let mut process = RunningProcess {
         id,
         supervised,
         stdout: Some(pipes.stdout),
@@ -285,7 +285,7 @@ async fn write(
 }
 
 /// Running process with its buffered output.
-struct Process {
+struct RunningProcess {
     id: AgentId,
     supervised: Supervised,
     stdout: Option<Receiver>,
@@ -299,7 +299,7 @@ struct Process {
     recorder: Option<ProcessRecorder>,
 }
 
-impl Process {
+impl RunningProcess {
     /// Waits until the agent runs. Returns `false` if it did not start, after reporting the failure.
     async fn begin(&mut self, file: &Path, program: Program, requests: &mut Requests) -> bool {
         let failed = loop {
@@ -421,16 +421,16 @@ impl Process {
         self.send_event(AgentInput::Exited(exit)).await;
     }
 
-    fn perform(&mut self, request: Request) {
+    fn perform(&mut self, request: ProcessRequest) {
         match request {
-            Request::Order(order) => {
+            ProcessRequest::Order(order) => {
                 self.supervised.order(order);
                 if order == SupervisorOrder::Kill {
                     let limit = KILL_LIMIT + SUPERVISOR_EXIT_GRACE;
                     self.hangs.get_or_insert_with(|| Instant::now() + limit);
                 }
             }
-            Request::Measure => {
+            ProcessRequest::Measure => {
                 let root = self.supervised.root();
                 let (id, mut events) = (self.id, self.events.clone());
                 // Runs as its own task because it takes time if there are many processes.

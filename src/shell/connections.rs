@@ -48,7 +48,7 @@ pub struct QueuedBytes(
 #[derive(Debug)]
 pub struct Connector<S> {
     events: mpsc::Sender<ConnectionEvent<S>>,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionRegistry>,
     places: Arc<Semaphore>,
 }
 
@@ -64,11 +64,11 @@ impl<S> Clone for Connector<S> {
 
 /// Loop's end of all connections.
 #[derive(Debug)]
-pub struct ConnectionNews(Arc<Shared>);
+pub struct ConnectionNews(Arc<ConnectionRegistry>);
 
 /// State that connections share with the loop.
 #[derive(Debug, Default)]
-struct Shared {
+struct ConnectionRegistry {
     last: AtomicU32,
     /// Connections that were dropped without [`ConnectionInput::close`]. Bounded by the number of connections.
     dropped: Mutex<Vec<ClientId>>,
@@ -77,7 +77,7 @@ struct Shared {
 
 /// A connection of one client.
 #[derive(Debug)]
-pub struct Connection<S> {
+pub struct ClientChannel<S> {
     /// Messages of the client.
     pub input: ConnectionInput<S>,
     /// Output for the client.
@@ -89,7 +89,7 @@ pub struct Connection<S> {
 pub struct ConnectionInput<S> {
     id: ClientId,
     events: mpsc::Sender<ConnectionEvent<S>>,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionRegistry>,
     bytes: Arc<Semaphore>,
     is_closed: bool,
     _place: OwnedSemaphorePermit,
@@ -115,7 +115,7 @@ pub fn connections<S>() -> (
     ConnectionNews,
 ) {
     let (events, receiver) = mpsc::channel(QUEUE);
-    let shared = Arc::<Shared>::default();
+    let shared = Arc::<ConnectionRegistry>::default();
     let news = ConnectionNews(Arc::clone(&shared));
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let connector = Connector {
@@ -131,7 +131,7 @@ impl<S> Connector<S> {
     ///
     /// # Errors
     /// The loop has ended, or too many connections are open.
-    pub async fn open(&self, setup: S) -> Result<Connection<S>, ConnectionError> {
+    pub async fn open(&self, setup: S) -> Result<ClientChannel<S>, ConnectionError> {
         let place = Arc::clone(&self.places).try_acquire_owned();
         let place = place.map_err(|_| ConnectionError::TooMany)?;
         let id = ClientId(self.shared.last.fetch_add(1, Ordering::Relaxed) + 1);
@@ -148,7 +148,7 @@ impl<S> Connector<S> {
             is_closed: false,
             _place: place,
         };
-        Ok(Connection { input, output })
+        Ok(ClientChannel { input, output })
     }
 
     /// Returns the metrics of the hub; `None` if the loop has ended.

@@ -1,6 +1,6 @@
 //! Agent processes that exchange lines with their owner, without the hub and its loop.
 
-use super::agent::{self, Agent};
+use super::agent::{self, AgentHandle};
 use super::descriptors;
 use super::discover::{self, LoginShell};
 use super::inbox::{self, Inbox};
@@ -39,19 +39,19 @@ pub struct AgentStarter {
 
 /// Agent process, supervised like any other. It is killed when it is dropped and the runtime ends.
 pub struct DirectProcess {
-    agent: Agent,
+    agent: AgentHandle,
     inbox: Inbox,
     lines: VecDeque<Vec<u8>>,
     program: Option<Program>,
     health: ProcessHealth,
-    end: Option<ProcessEnd>,
+    end: Option<DirectProcessEnd>,
     /// Secrets that the process gets, which it may write to stderr.
     secrets: Secrets,
 }
 
 /// End of a process, or of its output.
 #[derive(Debug, Clone)]
-pub enum ProcessEnd {
+pub enum DirectProcessEnd {
     /// The process could not be started.
     StartFailed(Error),
     /// The process closed its stdout, but runs.
@@ -183,7 +183,7 @@ impl DirectProcess {
         }
         match (&self.program, &self.end) {
             (Some(program), _) => Ok(program),
-            (None, Some(ProcessEnd::StartFailed(error))) => Err(Some(error.clone())),
+            (None, Some(DirectProcessEnd::StartFailed(error))) => Err(Some(error.clone())),
             (None, _) => Err(None),
         }
     }
@@ -211,14 +211,14 @@ impl DirectProcess {
 
     /// Returns how the process or its output ended; `None` while it runs.
     #[must_use]
-    pub fn end(&self) -> Option<&ProcessEnd> {
+    pub fn end(&self) -> Option<&DirectProcessEnd> {
         self.end.as_ref()
     }
 
     /// Returns the end of what the process wrote to stderr.
     #[must_use]
     pub fn stderr(&mut self) -> String {
-        if let Some(ProcessEnd::Exited(exit)) = &self.end {
+        if let Some(DirectProcessEnd::Exited(exit)) = &self.end {
             return exit.stderr.clone();
         }
         if let Some(change) = self.agent.health_change() {
@@ -245,12 +245,12 @@ impl DirectProcess {
                 self.lines
                     .extend(lines(&batch).map(|line| line.text.to_vec()));
             }
-            AgentInput::StartFailed(error) => self.end = Some(ProcessEnd::StartFailed(error)),
-            AgentInput::OutputClosed => self.end = Some(ProcessEnd::OutputClosed),
+            AgentInput::StartFailed(error) => self.end = Some(DirectProcessEnd::StartFailed(error)),
+            AgentInput::OutputClosed => self.end = Some(DirectProcessEnd::OutputClosed),
             AgentInput::Exited(mut exit) => {
                 let hidden = self.secrets.hide(&exit.stderr).into_owned();
                 exit.stderr = hidden;
-                self.end = Some(ProcessEnd::Exited(exit));
+                self.end = Some(DirectProcessEnd::Exited(exit));
             }
             AgentInput::Batch(Batch::TooLong(_))
             | AgentInput::Health(_)
@@ -282,7 +282,7 @@ impl DirectProcess {
     fn has_exited(&self) -> bool {
         matches!(
             self.end,
-            Some(ProcessEnd::Exited(_) | ProcessEnd::StartFailed(_))
+            Some(DirectProcessEnd::Exited(_) | DirectProcessEnd::StartFailed(_))
         )
     }
 

@@ -75,7 +75,7 @@ pub async fn program(
 /// without asking the login shell.
 #[must_use]
 pub fn find_on_path(spec: &ProcessSpec) -> Option<Program> {
-    let search = Search::new(spec, &|name| variable(spec, name), &[]);
+    let search = CommandSearch::new(spec, &|name| variable(spec, name), &[]);
     Some(search.first_runnable().ok()?.program)
 }
 
@@ -89,7 +89,7 @@ async fn installed(
         let message = format!("cwd: {} is not a directory", spec.cwd);
         return Err(Error::new(ErrorKind::InvalidParams, message).with("field", "cwd"));
     }
-    let search = |more: &[PathBuf]| Search::new(spec, &|name| variable(spec, name), more);
+    let search = |more: &[PathBuf]| CommandSearch::new(spec, &|name| variable(spec, name), more);
     let first = search(&[]);
     let missing = match first.first_runnable() {
         Ok(found) => return Ok(found),
@@ -114,7 +114,7 @@ async fn installed(
 }
 
 /// Search for a command.
-struct Search<'a> {
+struct CommandSearch<'a> {
     spec: &'a ProcessSpec,
     is_claude: bool,
     windows: bool,
@@ -145,7 +145,7 @@ enum RunFault {
     NotInPath(String),
 }
 
-impl<'a> Search<'a> {
+impl<'a> CommandSearch<'a> {
     /// Collects the candidate files; `login` are the directories of the login shell.
     fn new(
         spec: &'a ProcessSpec,

@@ -5,17 +5,17 @@ mod alarm;
 mod setup;
 mod transports;
 
-use super::agent::{Agent, ProcessSettings};
+use super::agent::{AgentHandle, ProcessSettings};
 use super::client::{ClientAction, ClientConnection};
 use super::client_process::{self, ClientProcess};
 use super::discover::LoginShell;
-use super::host::{HOST_QUEUE, Host};
+use super::host::{HOST_QUEUE, HostHandles};
 use super::http::{Http, HttpExchange};
 use super::in_process::InProcessAgents;
 use super::inbox::{self, EventSender};
 use super::launches::Launch;
 use super::loopback::Loopback;
-use super::output::{Output, Pressure};
+use super::output::{ClientStdout, Pressure};
 use super::program_search::{FoundPrograms, SEARCH_QUEUE, search};
 use super::recorder::Recorder;
 use super::signals::{Interrupt, Signals};
@@ -157,7 +157,7 @@ pub async fn drive<C: ClientConnection>(
         }
     }
     // Found only here if the last write fails: a turn has ended, and its result is the last output.
-    shell.output.as_ref().map_or(Ok(()), Output::result)
+    shell.output.as_ref().map_or(Ok(()), ClientStdout::result)
 }
 
 enum Wakeup<I> {
@@ -184,8 +184,8 @@ type HeldAgents = BTreeMap<AgentId, (AgentInput, Instant)>;
 struct Shell {
     hub: Hub,
     /// Stdout; `None` if it does not belong to the clients.
-    output: Option<Output>,
-    agents: BTreeMap<AgentId, Agent>,
+    output: Option<ClientStdout>,
+    agents: BTreeMap<AgentId, AgentHandle>,
     loopbacks: BTreeMap<AgentId, Loopback>,
     exchanges: BTreeMap<AgentId, HttpExchange>,
     http: Http,
@@ -196,7 +196,7 @@ struct Shell {
     last_retried: AgentId,
     /// `true` if the last retry of held agents handled a slice of another agent first. Every second retry does.
     slice_is_first: bool,
-    host: Host,
+    host: HostHandles,
     terms: ProcessSettings,
     login: Arc<LoginShell>,
     in_process: InProcessAgents,
@@ -236,7 +236,7 @@ impl Shell {
             starter: Starter::default(),
             supervision: owner.supervision(),
         };
-        let output = is_program.then(Output::new).transpose()?;
+        let output = is_program.then(ClientStdout::new).transpose()?;
         let signals = owns_process.then(Signals::new).transpose()?;
         let shell = Self {
             hub,
@@ -249,7 +249,7 @@ impl Shell {
             held: HeldAgents::default(),
             last_retried: AgentId(0),
             slice_is_first: false,
-            host: Host::new(host_events, terms.clone()),
+            host: HostHandles::new(host_events, terms.clone()),
             terms,
             login: Arc::new(login),
             in_process: InProcessAgents::new(),
@@ -292,16 +292,16 @@ impl Shell {
 
     /// Returns `true` if agents may be read as far as stdout is concerned.
     fn has_room(&self) -> bool {
-        !self.output.as_ref().is_some_and(Output::is_full)
+        !self.output.as_ref().is_some_and(ClientStdout::is_full)
     }
 
     fn pressure(&self) -> Pressure {
         let output = self.output.as_ref();
-        output.map_or(Pressure::None, Output::pressure)
+        output.map_or(Pressure::None, ClientStdout::pressure)
     }
 
     fn is_output_pending(&self) -> bool {
-        self.output.as_ref().is_some_and(Output::is_pending)
+        self.output.as_ref().is_some_and(ClientStdout::is_pending)
     }
 
     fn flush_output(&mut self) {
@@ -334,7 +334,7 @@ impl Shell {
             }
             self.hand_over(client, now);
             self.flush_output();
-            if self.output.as_ref().is_some_and(Output::is_closed) && !self.hub.is_ending() {
+            if self.output.as_ref().is_some_and(ClientStdout::is_closed) && !self.hub.is_ending() {
                 client.left();
                 self.end(client, now);
                 continue;
@@ -452,7 +452,7 @@ impl Shell {
         match effect {
             Effect::Open(id, transport) => self.open(id, transport),
             Effect::Send(id, lines) => self.send(id, lines, client, now),
-            Effect::FinishInput(id) => self.with_agent(id, Agent::finish_input),
+            Effect::FinishInput(id) => self.with_agent(id, AgentHandle::finish_input),
             Effect::CloseInput(id) => self.close_input(id),
             Effect::Terminate(id) => self.signal(id, SupervisorOrder::Terminate),
             Effect::Kill(id) => self.signal(id, SupervisorOrder::Kill),
@@ -479,7 +479,7 @@ async fn next_input<I>(messages: &mut Option<mpsc::Receiver<I>>) -> Option<I> {
     }
 }
 
-async fn progress(output: &mut Option<Output>) {
+async fn progress(output: &mut Option<ClientStdout>) {
     match output {
         Some(output) => output.progress().await,
         None => std::future::pending().await,

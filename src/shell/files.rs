@@ -6,7 +6,7 @@
 use super::inbox::EventSender;
 use super::ownership;
 use super::regular::open_own;
-use crate::core::claude::projects::Listed;
+use crate::core::claude::projects::SessionExcerpt;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Exit};
 use crate::proto::frame::{Batch, LineBatches};
@@ -63,7 +63,7 @@ pub fn read(id: AgentId, path: PathBuf, max_line: usize, events: EventSender) {
     });
 }
 
-/// Sends a line of JSON (a [`Listed`]) for each `*.jsonl` file of a directory, newest first. A missing
+/// Sends a line of JSON (a [`SessionExcerpt`]) for each `*.jsonl` file of a directory, newest first. A missing
 /// directory counts as empty.
 pub fn list(id: AgentId, dir: PathBuf, events: EventSender) {
     in_thread(LineSender { id, events }, move |to| {
@@ -233,7 +233,7 @@ impl ListedFile {
         let (head, tail) = ends(&self.path)
             .inspect_err(|error| warn!(path = %self.path.display(), %error, "skipped in the list"))
             .ok()?;
-        let listed = Listed {
+        let listed = SessionExcerpt {
             file: self.name,
             modified_ms: self.modified_ms,
             size: self.size,
@@ -428,7 +428,7 @@ mod tests {
         fs::create_dir(place.0.join("dir.jsonl")).unwrap();
         let said = events_as_text(|events| list(ID, place.0.clone(), events));
         assert_eq!(said.len(), 3, "{said:?}");
-        let listed = |n: usize| -> Listed { serde_json::from_str(&said[n]).unwrap() };
+        let listed = |n: usize| -> SessionExcerpt { serde_json::from_str(&said[n]).unwrap() };
         let (new, old) = (listed(0), listed(1));
         assert_eq!(
             (new.file.as_str(), old.file.as_str()),

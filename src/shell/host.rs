@@ -5,27 +5,27 @@ mod terminals;
 
 use super::process_settings::ProcessSettings;
 use crate::core::host::{HostEffect, HostEvent, TerminalId};
-use files::Files;
+use files::FileAccesses;
 use std::collections::HashMap;
-use terminals::Terminal;
+use terminals::TerminalHandle;
 use tokio::sync::mpsc::Sender;
 
 /// Capacity of the event queue to the loop; each event is at most one read of a pipe or one text.
 pub const HOST_QUEUE: usize = 8;
 
 /// The loop's handles of served files and terminals.
-pub struct Host {
+pub struct HostHandles {
     events: Sender<HostEvent>,
-    files: Files,
-    terminals: HashMap<TerminalId, Terminal>,
+    files: FileAccesses,
+    terminals: HashMap<TerminalId, TerminalHandle>,
     terms: ProcessSettings,
 }
 
-impl Host {
+impl HostHandles {
     /// Creates a host that reports through `events`.
     pub fn new(events: Sender<HostEvent>, terms: ProcessSettings) -> Self {
         Self {
-            files: Files::new(events.clone()),
+            files: FileAccesses::new(events.clone()),
             events,
             terminals: HashMap::new(),
             terms,

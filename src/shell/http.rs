@@ -12,7 +12,7 @@ mod failure;
 mod retry_after;
 
 #[cfg(feature = "otlp")]
-pub use clients::Clients;
+pub use clients::HttpClients;
 #[cfg(feature = "otlp")]
 pub use failure::causes;
 
@@ -47,7 +47,7 @@ enum Cut {
 #[derive(Debug, Default)]
 pub struct Http {
     #[cfg(feature = "http")]
-    clients: clients::Clients,
+    clients: clients::HttpClients,
 }
 
 impl Http {
@@ -76,7 +76,8 @@ impl Http {
             let events = events.clone();
             async move {
                 let client = client.map_err(Cut::Failed)?;
-                let mut exchange = attempts::Attempts::new(id, request, client, (events, recorder));
+                let mut exchange =
+                    attempts::HttpAttempts::new(id, request, client, (events, recorder));
                 let response = exchange.response().await?;
                 body::deliver(response, exchange, max_line).await
             }

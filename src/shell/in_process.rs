@@ -3,7 +3,7 @@
 //! The task exchanges lines with the loop as a process does, so the dialect and the rest of the core know no
 //! difference. The agent itself is a function that was registered under a name.
 
-use super::agent::{self, Agent, Request, TaskEnd};
+use super::agent::{self, AgentHandle, ProcessRequest, TaskEnd};
 use super::clock::running_now;
 use super::frames::log_frames;
 use super::health::LiveHealth;
@@ -56,7 +56,7 @@ pub fn start(
     run: Option<&InProcessAgent>,
     mut events: EventSender,
     recorder: Option<ProcessRecorder>,
-) -> Agent {
+) -> AgentHandle {
     let (agent, end) = agent::channel(recorder);
     let run = run.cloned();
     let message = format!("cannot start agent {name:?}: it is not registered in this program");
@@ -101,12 +101,12 @@ async fn live(id: AgentId, run: InProcessAgent, mut events: EventSender, end: Ta
         tokio::select! {
             biased;
             request = requests.next(), if is_attached => match request {
-                Some(Request::Order(order)) => {
+                Some(ProcessRequest::Order(order)) => {
                     stopped_by = Some(order);
                     task.0.abort();
                 }
                 // The agent has no processes.
-                Some(Request::Measure) => {
+                Some(ProcessRequest::Measure) => {
                     let mut reports = reports.clone();
                     tokio::spawn(async move {
                         let _ = reports.send(id, AgentInput::Measured(Measure::default())).await;

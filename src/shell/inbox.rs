@@ -36,7 +36,7 @@ pub fn channel() -> (EventSender, Inbox) {
 
 /// Event of a source.
 #[derive(Debug)]
-pub struct Event {
+pub struct SourceEvent {
     pub id: AgentId,
     pub input: AgentInput,
     /// Dropped once the event is handled.
@@ -46,7 +46,7 @@ pub struct Event {
 /// Sends the events of one source in order, each once the preceding one is handled.
 #[derive(Debug)]
 pub struct EventSender {
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<SourceEvent>,
     unhandled: Option<oneshot::Receiver<Infallible>>,
 }
 
@@ -62,19 +62,19 @@ impl Clone for EventSender {
 
 /// Error: the loop no longer receives events.
 #[derive(Debug)]
-pub struct Closed;
+pub struct InboxClosed;
 
 impl EventSender {
     /// Waits until the last event is handled and the queue has room. Cancel safe.
     ///
     /// # Errors
     /// The loop has ended.
-    pub async fn ready(&mut self) -> Result<QueueSlot<'_>, Closed> {
+    pub async fn ready(&mut self) -> Result<QueueSlot<'_>, InboxClosed> {
         if let Some(unhandled) = &mut self.unhandled {
             let _ = unhandled.await;
             self.unhandled = None;
         }
-        let permit = self.events.reserve().await.map_err(|_| Closed)?;
+        let permit = self.events.reserve().await.map_err(|_| InboxClosed)?;
         let unhandled = &mut self.unhandled;
         Ok(QueueSlot { permit, unhandled })
     }
@@ -83,7 +83,7 @@ impl EventSender {
     ///
     /// # Errors
     /// The loop has ended.
-    pub async fn send(&mut self, id: AgentId, input: AgentInput) -> Result<(), Closed> {
+    pub async fn send(&mut self, id: AgentId, input: AgentInput) -> Result<(), InboxClosed> {
         self.ready().await?.send(id, input);
         Ok(())
     }
@@ -98,26 +98,26 @@ impl EventSender {
     ///
     /// # Errors
     /// The loop has ended.
-    pub fn blocking_send(&mut self, id: AgentId, input: AgentInput) -> Result<(), Closed> {
+    pub fn blocking_send(&mut self, id: AgentId, input: AgentInput) -> Result<(), InboxClosed> {
         if let Some(unhandled) = self.unhandled.take() {
             let _ = unhandled.blocking_recv();
         }
         let (handled, unhandled) = oneshot::channel();
         self.unhandled = Some(unhandled);
-        let event = Event {
+        let event = SourceEvent {
             id,
             input,
             _handled: handled,
         };
         self.events
             .blocking_send(event)
-            .map_err(|SendError(_)| Closed)
+            .map_err(|SendError(_)| InboxClosed)
     }
 }
 
 /// Reserved place in the queue for one event.
 pub struct QueueSlot<'a> {
-    permit: mpsc::Permit<'a, Event>,
+    permit: mpsc::Permit<'a, SourceEvent>,
     unhandled: &'a mut Option<oneshot::Receiver<Infallible>>,
 }
 
@@ -125,7 +125,7 @@ impl QueueSlot<'_> {
     pub fn send(self, id: AgentId, input: AgentInput) {
         let (handled, unhandled) = oneshot::channel();
         *self.unhandled = Some(unhandled);
-        self.permit.send(Event {
+        self.permit.send(SourceEvent {
             id,
             input,
             _handled: handled,
@@ -136,13 +136,13 @@ impl QueueSlot<'_> {
 /// Receiving end: events that the loop has not handled.
 #[derive(Debug)]
 pub struct Inbox {
-    receiver: mpsc::Receiver<Event>,
-    small: VecDeque<Event>,
+    receiver: mpsc::Receiver<SourceEvent>,
+    small: VecDeque<SourceEvent>,
     /// Batches handled in slices. A new one waits for the next round, so that each round ends.
-    round: VecDeque<Event>,
-    next_round: VecDeque<Event>,
+    round: VecDeque<SourceEvent>,
+    next_round: VecDeque<SourceEvent>,
     /// Events of sources that are held: they are not handled until the source is released.
-    held: BTreeMap<AgentId, VecDeque<Event>>,
+    held: BTreeMap<AgentId, VecDeque<SourceEvent>>,
 }
 
 impl Inbox {
@@ -197,7 +197,7 @@ impl Inbox {
         }
     }
 
-    fn add(&mut self, event: Event) {
+    fn add(&mut self, event: SourceEvent) {
         if let Some(held) = self.held.get_mut(&event.id) {
             held.push_back(event);
             return;

@@ -15,7 +15,7 @@ mod ending;
 
 use super::regular;
 use super::supervisor::tree;
-pub use ending::{Ended, LaunchedProcess, end_left, kill_marked, launched};
+pub use ending::{EndedLaunch, LaunchedProcess, end_left, kill_marked, launched};
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -57,7 +57,7 @@ const NAMED: usize = 8;
 /// Content of a launch record; all defaults if the record cannot be read.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Record {
+pub struct LaunchRecord {
     /// Version of the format.
     format: u32,
     /// Process id of acpipe.
@@ -227,7 +227,7 @@ impl OwnRecord {
         super::ownership::make_private(&dir)?;
         let own = rustix::process::getpid();
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let record = Record {
+        let record = LaunchRecord {
             format: 1,
             pid: own.as_raw_nonzero().get().unsigned_abs(),
             started: tree::look(own).map(tree::Member::started),
@@ -265,7 +265,7 @@ impl OwnRecord {
 struct FoundRecord {
     id: String,
     path: PathBuf,
-    record: Record,
+    record: LaunchRecord,
     /// Set if the acpipe of the record has ended. Holds the lock, so that no other acpipe ends the same
     /// processes meanwhile.
     left: Option<File>,
@@ -298,7 +298,7 @@ fn find(path: PathBuf) -> Option<FoundRecord> {
     let mut json = Vec::new();
     let file = regular::open_to_read(&path).ok()?;
     (&file).take(MAX_RECORD_BYTES).read_to_end(&mut json).ok()?;
-    let record: Record = serde_json::from_slice(&json).unwrap_or_default();
+    let record: LaunchRecord = serde_json::from_slice(&json).unwrap_or_default();
     let locked = file.try_lock().is_ok();
     // Its acpipe, or another one that ended its leftovers, may have removed the record before the lock was
     // acquired.
@@ -323,7 +323,7 @@ fn remove_if_abandoned(path: &Path) {
     }
 }
 
-impl Record {
+impl LaunchRecord {
     /// Returns `true` if the acpipe of the record runs, by its process. The lock is not enough, because some
     /// file systems have no locks.
     fn lives(&self) -> bool {
@@ -371,8 +371,8 @@ pub fn random_number() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-fn report(ended: &[Ended]) {
-    for Ended {
+fn report(ended: &[EndedLaunch]) {
+    for EndedLaunch {
         acpipe,
         processes,
         remaining,

@@ -13,15 +13,15 @@ const QUEUE: usize = 1024;
 pub struct Loopback(mpsc::Sender<Bytes>);
 
 /// Error: too many writes are not delivered yet.
-pub struct Full;
+pub struct LoopbackFull;
 
 impl Loopback {
     /// Queues whole lines.
     ///
     /// # Errors
     /// The queue is full.
-    pub fn send(&self, lines: Vec<u8>) -> Result<(), Full> {
-        self.0.try_send(lines.into()).map_err(|_| Full)
+    pub fn send(&self, lines: Vec<u8>) -> Result<(), LoopbackFull> {
+        self.0.try_send(lines.into()).map_err(|_| LoopbackFull)
     }
 }
 

@@ -35,14 +35,14 @@ const FULL_IF_SHARED: usize = 8 * 1024;
 const KEPT: usize = 2 * FULL;
 
 /// The client's stdout.
-pub struct Output {
+pub struct ClientStdout {
     /// Output collected for the next batch.
     pub buffer: Vec<u8>,
     way: Way,
     /// Number of queued bytes above which agents are slowed.
     window: usize,
     left: mpsc::Receiver<()>,
-    closed: Option<Closed>,
+    closed: Option<CloseReason>,
     /// Last observed number of written bytes, and when it last rose or was the whole output.
     seen: (u64, Instant),
 }
@@ -78,7 +78,7 @@ pub struct OutputWait {
 
 /// Reason why nothing more is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Closed {
+enum CloseReason {
     /// The reader closed the pipe, as `head` does.
     ReaderLeft,
     /// A write failed, for example because the disk is full.
@@ -87,7 +87,7 @@ enum Closed {
     GivenUp,
 }
 
-impl Output {
+impl ClientStdout {
     /// Prepares stdout, and starts the thread that notices when its reader leaves.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl Output {
         }
         let was_pending = self.way.is_blocked();
         if let Err(error) = self.way.write(&mut self.buffer) {
-            self.close(Closed::of(error));
+            self.close(CloseReason::of(error));
         } else if !was_pending && self.way.is_blocked() {
             self.seen.1 = running_now();
         }
@@ -134,11 +134,11 @@ impl Output {
         };
         match room {
             Ok(()) => self.flush(),
-            Err(error) => self.close(Closed::of(error)),
+            Err(error) => self.close(CloseReason::of(error)),
         }
     }
 
-    fn close(&mut self, why: Closed) {
+    fn close(&mut self, why: CloseReason) {
         self.closed.get_or_insert(why);
         self.buffer.clear();
     }
@@ -185,8 +185,8 @@ impl Output {
     /// A write has failed; the error is a [`StdoutError`].
     pub fn result(&self) -> io::Result<()> {
         match self.closed {
-            Some(Closed::Failed(errno)) => Err(StdoutError::wrap(errno)),
-            Some(Closed::ReaderLeft | Closed::GivenUp) | None => Ok(()),
+            Some(CloseReason::Failed(errno)) => Err(StdoutError::wrap(errno)),
+            Some(CloseReason::ReaderLeft | CloseReason::GivenUp) | None => Ok(()),
         }
     }
 
@@ -208,7 +208,7 @@ impl Output {
 
     /// Drops the pending output and closes stdout.
     pub fn give_up(&mut self) {
-        self.close(Closed::GivenUp);
+        self.close(CloseReason::GivenUp);
     }
 
     /// Returns `true` while output is not written yet.
@@ -341,7 +341,7 @@ pub fn hand_over(formed: &mut Vec<u8>, buffer: &mut Vec<u8>) {
     }
 }
 
-impl Closed {
+impl CloseReason {
     fn of(error: Errno) -> Self {
         if is_reader_gone(error) {
             Self::ReaderLeft

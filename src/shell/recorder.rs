@@ -7,7 +7,7 @@ mod writer;
 use crate::core::error::clip;
 use crate::core::secret::Sender;
 use crate::proto::frame::{Batch, Overlong};
-use crate::proto::tape::{Direction, Event, EventKind, Process, Side};
+use crate::proto::tape::{Direction, EventKind, Side, TapeEvent, TapeProcess};
 use bytes::Bytes;
 pub use file::open as open_tape;
 use std::fs::File;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 use tracing::warn;
-use writer::Writer;
+use writer::TapeWriter;
 
 /// Maximum number of queued entries.
 const ENTRIES: usize = 16 * 1024;
@@ -40,12 +40,12 @@ pub type RedactLine = Box<dyn Fn(&str, Sender) -> String + Send>;
 
 /// Handle of a recorder, shared by everything that is recorded.
 #[derive(Debug, Clone)]
-pub struct Recorder(Arc<Shared>);
+pub struct Recorder(Arc<RecorderQueue>);
 
 #[derive(Debug)]
-struct Shared {
-    entries: SyncSender<Entry>,
-    counters: Arc<Counters>,
+struct RecorderQueue {
+    entries: SyncSender<RecorderEntry>,
+    counters: Arc<RecorderCounters>,
     started: Instant,
     /// Number of processes so far.
     processes: AtomicU64,
@@ -53,7 +53,7 @@ struct Shared {
 
 /// State that the recorder shares with its thread.
 #[derive(Debug, Default)]
-struct Counters {
+struct RecorderCounters {
     queued_bytes: AtomicUsize,
     /// Number of dropped frames that the tape does not mention yet.
     dropped: AtomicU64,
@@ -63,23 +63,23 @@ struct Counters {
 
 /// Entry of the queue.
 #[derive(Debug)]
-enum Entry {
+enum RecorderEntry {
     Frames {
         at: Duration,
         side: Side,
         direction: Direction,
-        process: Option<Arc<Process>>,
+        process: Option<Arc<TapeProcess>>,
         /// Whole lines, or on the client's side whole messages.
         bytes: Bytes,
     },
     Overlong {
         at: Duration,
-        process: Option<Arc<Process>>,
+        process: Option<Arc<TapeProcess>>,
         head: Bytes,
         tail: Bytes,
         len: u64,
     },
-    Event(Event),
+    Event(TapeEvent),
     End,
 }
 
@@ -98,8 +98,8 @@ impl Recorder {
     pub fn start(file: File, limit: u64, redact: RedactLine) -> io::Result<(Self, RecorderThread)> {
         let (entries, queue) = sync_channel(ENTRIES);
         let (done, finished) = sync_channel(1);
-        let counters = Arc::<Counters>::default();
-        let mut writer = Writer::begin(file, limit, redact, Arc::clone(&counters))?;
+        let counters = Arc::<RecorderCounters>::default();
+        let mut writer = TapeWriter::begin(file, limit, redact, Arc::clone(&counters))?;
         std::thread::Builder::new()
             .name("recorder".into())
             .spawn(move || {
@@ -107,7 +107,7 @@ impl Recorder {
                 // Fails only if acpipe gave up waiting.
                 let _ = done.send(());
             })?;
-        let recorder = Self(Arc::new(Shared {
+        let recorder = Self(Arc::new(RecorderQueue {
             entries,
             counters,
             started: Instant::now(),
@@ -132,7 +132,7 @@ impl Recorder {
     #[must_use]
     pub fn process(&self, agent: Option<String>, command: Vec<String>) -> ProcessRecorder {
         let child = self.0.processes.fetch_add(1, Ordering::Relaxed) + 1;
-        let process = Process {
+        let process = TapeProcess {
             agent,
             child: Some(child),
         };
@@ -147,10 +147,10 @@ impl Recorder {
         &self,
         side: Side,
         direction: Direction,
-        process: Option<Arc<Process>>,
+        process: Option<Arc<TapeProcess>>,
         bytes: Bytes,
     ) {
-        self.push(Entry::Frames {
+        self.push(RecorderEntry::Frames {
             at: self.now(),
             side,
             direction,
@@ -167,7 +167,7 @@ impl Recorder {
         self.0.counters.is_full.load(Ordering::Relaxed)
     }
 
-    fn push(&self, entry: Entry) {
+    fn push(&self, entry: RecorderEntry) {
         let (counters, len) = (&self.0.counters, entry.len());
         let queued = counters.queued_bytes.load(Ordering::Relaxed);
         let dropped = if queued > 0 && queued.saturating_add(len) > QUEUED_BYTES {
@@ -189,7 +189,7 @@ impl Recorder {
     }
 }
 
-impl Entry {
+impl RecorderEntry {
     /// Returns the number of bytes that count for the queue.
     fn len(&self) -> usize {
         match self {
@@ -216,11 +216,11 @@ impl Drop for RecorderThread {
     fn drop(&mut self) {
         let since = Instant::now();
         let entries = &self.recorder.0.entries;
-        let mut end = entries.try_send(Entry::End);
+        let mut end = entries.try_send(RecorderEntry::End);
         // The loop has ended, so the wait for a place in the queue delays nothing else.
         while matches!(end, Err(TrySendError::Full(_))) && since.elapsed() < FINISH_LIMIT {
             std::thread::sleep(FULL_QUEUE_PAUSE);
-            end = entries.try_send(Entry::End);
+            end = entries.try_send(RecorderEntry::End);
         }
         let left = FINISH_LIMIT.saturating_sub(since.elapsed());
         if self.finished.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
@@ -233,7 +233,7 @@ impl Drop for RecorderThread {
 #[derive(Debug, Clone)]
 pub struct ProcessRecorder {
     recorder: Recorder,
-    process: Arc<Process>,
+    process: Arc<TapeProcess>,
     /// Program and arguments.
     command: Vec<String>,
 }
@@ -254,7 +254,7 @@ impl ProcessRecorder {
         match batch {
             Batch::Lines(lines) => self.frames(Direction::In, lines.clone()),
             Batch::TooLong(Overlong { len, head, tail }) => {
-                self.recorder.push(Entry::Overlong {
+                self.recorder.push(RecorderEntry::Overlong {
                     at: self.recorder.now(),
                     process: Some(Arc::clone(&self.process)),
                     head: head.clone(),
@@ -272,46 +272,46 @@ impl ProcessRecorder {
 
     /// Records that the process runs.
     pub(super) fn started(&self) {
-        self.event(Event {
+        self.event(TapeEvent {
             command: self.command.clone(),
-            ..Event::of(EventKind::Started)
+            ..TapeEvent::of(EventKind::Started)
         });
     }
 
     /// Records that the process could not be started.
     pub(super) fn failed(&self, reason: &str) {
-        self.event(Event {
+        self.event(TapeEvent {
             command: self.command.clone(),
             stderr: Some(clip(reason)),
-            ..Event::of(EventKind::Failed)
+            ..TapeEvent::of(EventKind::Failed)
         });
     }
 
     /// Records that acpipe closed the process's stdin.
     pub(super) fn closed(&self) {
-        self.event(Event::of(EventKind::Closed));
+        self.event(TapeEvent::of(EventKind::Closed));
     }
 
     /// Records that acpipe ended the process: `at_once`, or with a request to end itself.
     pub(super) fn killed(&self, at_once: bool) {
-        self.event(Event {
+        self.event(TapeEvent {
             signal: Some(if at_once { SIGKILL } else { SIGTERM }),
-            ..Event::of(EventKind::Killed)
+            ..TapeEvent::of(EventKind::Killed)
         });
     }
 
     /// Records the exit of the process.
     pub(super) fn exited(&self, code: Option<i32>, signal: Option<i32>, stderr: &str) {
-        self.event(Event {
+        self.event(TapeEvent {
             code,
             signal,
             stderr: (!stderr.is_empty()).then(|| stderr.to_owned()),
-            ..Event::of(EventKind::Exited)
+            ..TapeEvent::of(EventKind::Exited)
         });
     }
 
-    fn event(&self, event: Event) {
-        self.recorder.push(Entry::Event(Event {
+    fn event(&self, event: TapeEvent) {
+        self.recorder.push(RecorderEntry::Event(TapeEvent {
             at: self.recorder.now(),
             process: (*self.process).clone(),
             ..event

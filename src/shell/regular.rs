@@ -16,7 +16,7 @@ const MOST_LINKS: usize = 40;
 
 /// File behind the links of trusted users.
 #[derive(Debug)]
-pub struct Followed {
+pub struct FollowedFile {
     pub file: File,
     /// Path of the file without a link in its last part.
     pub path: PathBuf,
@@ -79,7 +79,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// The file cannot be opened or is not regular, or a file or link on the way belongs to another user.
-pub fn open_own(path: &Path) -> io::Result<Followed> {
+pub fn open_own(path: &Path) -> io::Result<FollowedFile> {
     let followed = follow(OpenOptions::new().read(true), path)?;
     check_regular(&followed.file)?;
     Ok(followed)
@@ -103,11 +103,11 @@ pub fn open_foreign(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// The file cannot be opened, or a link belongs to another user.
-pub fn follow(options: &mut OpenOptions, path: &Path) -> io::Result<Followed> {
+pub fn follow(options: &mut OpenOptions, path: &Path) -> io::Result<FollowedFile> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         if let Some(file) = open_itself(options, &path)? {
-            return Ok(Followed {
+            return Ok(FollowedFile {
                 file,
                 path,
                 is_descriptor: false,
@@ -115,7 +115,7 @@ pub fn follow(options: &mut OpenOptions, path: &Path) -> io::Result<Followed> {
         }
         let Some(target) = target_of(&path)? else {
             let file = options.custom_flags(bits(OFlags::NONBLOCK)).open(&path)?;
-            return Ok(Followed {
+            return Ok(FollowedFile {
                 file,
                 path,
                 is_descriptor: true,

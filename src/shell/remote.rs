@@ -1,7 +1,7 @@
 //! The loop of a client whose hub is in another process, at the other end of a socket.
 
 use super::client::{ClientAction, ClientConnection};
-use super::output::Output;
+use super::output::ClientStdout;
 use super::signals::Signals;
 use crate::core::client::ClientId;
 use crate::core::client_sink::ClientSink;
@@ -43,7 +43,7 @@ where
     C: ClientConnection + ClientSink,
 {
     let mut signals = Signals::new()?;
-    let mut output = Output::new()?;
+    let mut output = ClientStdout::new()?;
     let (mut read, mut write) = stream.into_split();
     let (mut frames, mut incoming) = (ClientFrames::new(usize::MAX), BytesMut::new());
     let mut outgoing = BytesMut::new();
@@ -105,7 +105,7 @@ where
 fn settle<C>(
     hub: &mut impl RemoteHub,
     client: &mut C,
-    output: &mut Output,
+    output: &mut ClientStdout,
     outgoing: &mut BytesMut,
     mut is_leaving: bool,
 ) -> bool

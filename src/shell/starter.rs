@@ -9,23 +9,23 @@ use tokio::sync::{mpsc, oneshot};
 /// Capacity of the queue of starts; further ones wait for a place.
 const QUEUE: usize = 16;
 
-type Job = Box<dyn FnOnce() + Send>;
+type StartJob = Box<dyn FnOnce() + Send>;
 
 /// Handle of the thread, which runs starts one after another. The first start starts the thread.
 ///
 /// The thread lives until the last clone is dropped: when the thread that started a supervisor ends, Linux
 /// sends the supervisor the signal that it requested for the death of its parent.
 #[derive(Debug, Clone, Default)]
-pub struct Starter(Arc<Mutex<Option<mpsc::Sender<Job>>>>);
+pub struct Starter(Arc<Mutex<Option<mpsc::Sender<StartJob>>>>);
 
 impl Starter {
     /// Returns the queue of the thread, and starts the thread if it does not run.
-    fn jobs(&self) -> io::Result<mpsc::Sender<Job>> {
+    fn jobs(&self) -> io::Result<mpsc::Sender<StartJob>> {
         let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(jobs) = &*started {
             return Ok(jobs.clone());
         }
-        let (jobs, mut waiting) = mpsc::channel::<Job>(QUEUE);
+        let (jobs, mut waiting) = mpsc::channel::<StartJob>(QUEUE);
         let runtime = Handle::current();
         std::thread::Builder::new()
             .name("starter".into())

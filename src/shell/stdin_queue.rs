@@ -29,7 +29,7 @@ pub struct StdinReceiver {
 
 /// Error: the process does not read its stdin, and the queue is full.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Full;
+pub struct StdinFull;
 
 /// Creates an empty queue.
 pub fn channel() -> (StdinSender, StdinReceiver) {
@@ -52,10 +52,10 @@ impl StdinSender {
     ///
     /// # Errors
     /// The queue is full.
-    pub fn send(&self, lines: Vec<u8>) -> Result<(), Full> {
+    pub fn send(&self, lines: Vec<u8>) -> Result<(), StdinFull> {
         let (queued, len) = (self.bytes.load(Ordering::Relaxed), lines.len());
         if queued > 0 && queued.saturating_add(len) > BYTES {
-            return Err(Full);
+            return Err(StdinFull);
         }
         // Counted before the message can be received: only the receiver subtracts.
         self.bytes.fetch_add(len, Ordering::Relaxed);
@@ -63,7 +63,7 @@ impl StdinSender {
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Ok(()),
             Err(mpsc::error::TrySendError::Full(_)) => {
                 self.bytes.fetch_sub(len, Ordering::Relaxed);
-                Err(Full)
+                Err(StdinFull)
             }
         }
     }
@@ -92,10 +92,10 @@ mod tests {
         let half = vec![b'x'; BYTES / 2];
         sender.send(half.clone()).unwrap();
         sender.send(half).unwrap();
-        assert_eq!(sender.send(vec![b'x']), Err(Full));
+        assert_eq!(sender.send(vec![b'x']), Err(StdinFull));
         let lines = receiver.recv().await.unwrap();
         // Lines count while they are being written, which is where an agent that does not read blocks.
-        assert_eq!(sender.send(vec![b'x']), Err(Full));
+        assert_eq!(sender.send(vec![b'x']), Err(StdinFull));
         receiver.written(lines.len());
         assert_eq!(sender.send(vec![b'x']), Ok(()));
     }
@@ -105,7 +105,7 @@ mod tests {
         let (sender, mut receiver) = channel();
         let large = vec![b'x'; BYTES + 1];
         sender.send(large).unwrap();
-        assert_eq!(sender.send(b"next".to_vec()), Err(Full));
+        assert_eq!(sender.send(b"next".to_vec()), Err(StdinFull));
         let lines = receiver.recv().await.unwrap();
         receiver.written(lines.len());
         assert_eq!(sender.send(b"next".to_vec()), Ok(()));
@@ -117,7 +117,7 @@ mod tests {
         for _ in 0..MESSAGES {
             sender.send(b"x".to_vec()).unwrap();
         }
-        assert_eq!(sender.send(b"x".to_vec()), Err(Full));
+        assert_eq!(sender.send(b"x".to_vec()), Err(StdinFull));
         assert_eq!(sender.bytes.load(Ordering::Relaxed), MESSAGES);
     }
 

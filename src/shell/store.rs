@@ -32,9 +32,9 @@ use crate::core::session_id::{IdHolder, lexical};
 use crate::core::store::{Card, CardQuery, LogFile, Store};
 use crate::shell::{make_private, regular};
 pub use file::ReadOnly;
-use file::{File, LogResources};
+use file::{LockedLog, LogResources};
 pub use leftovers::{Swept, archived, sweep};
-pub use memory::Memory;
+pub use memory::MemorySessions;
 pub use names::escaped;
 use pool::Pool;
 use speed::Speed;
@@ -42,7 +42,7 @@ use std::fs;
 use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-pub use worker::Events;
+pub use worker::StoreEvents;
 use worker::Worker;
 
 /// Subdirectories of the state directory.
@@ -60,7 +60,7 @@ pub enum Durability {
 
 /// Sessions of a state directory.
 #[derive(Debug)]
-pub struct Files {
+pub struct DiskSessions {
     sessions: PathBuf,
     means: LogResources,
 }
@@ -79,12 +79,12 @@ pub fn state_dir() -> Result<PathBuf, Error> {
     Ok(base.join("acpipe"))
 }
 
-impl Files {
+impl DiskSessions {
     /// Opens the store under `state` and creates its directories.
     ///
     /// # Errors
     /// The directories cannot be created.
-    pub fn open(state: &Path, durability: Durability) -> io::Result<(Self, Events)> {
+    pub fn open(state: &Path, durability: Durability) -> io::Result<(Self, StoreEvents)> {
         let (store, events) = Self::begin(state, durability)?;
         store.make_directories()?;
         Ok((store, events))
@@ -95,7 +95,7 @@ impl Files {
     ///
     /// # Errors
     /// The store's thread could not be started.
-    pub fn begin(state: &Path, durability: Durability) -> io::Result<(Self, Events)> {
+    pub fn begin(state: &Path, durability: Durability) -> io::Result<(Self, StoreEvents)> {
         let (worker, events) = Worker::start()?;
         let means = LogResources {
             archive: state.join(ARCHIVE),
@@ -116,7 +116,7 @@ impl Files {
     /// Opens a log. Directories that were removed meanwhile are created again; a log that is not writable is
     /// opened for reading.
     fn open_log(&self, log: &Path) -> io::Result<Box<dyn LogFile>> {
-        let open = || File::open(log.to_owned(), self.means.clone());
+        let open = || LockedLog::open(log.to_owned(), self.means.clone());
         let opened = match open() {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 self.make_directories().and_then(|()| open())
@@ -155,7 +155,7 @@ pub fn check_writable(state: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(dir, access)?)
 }
 
-impl Store for Files {
+impl Store for DiskSessions {
     fn has(&self, id: &str) -> Result<bool, Error> {
         Ok(names::log(&self.sessions, id)?.exists())
     }

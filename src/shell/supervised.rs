@@ -30,7 +30,7 @@ use tracing::warn;
 
 /// Supervised process and its supervisor.
 pub struct Supervised {
-    supervisor: Supervisor,
+    supervisor: SupervisorHandle,
     orders: OrderSender,
     agent: Option<tree::Member>,
     /// Mark in the environment of the process and its descendants.
@@ -39,7 +39,7 @@ pub struct Supervised {
 }
 
 /// Supervisor of a process.
-enum Supervisor {
+enum SupervisorHandle {
     /// A process.
     Process {
         child: Box<Child>,
@@ -138,7 +138,7 @@ impl Supervised {
             Supervision::Direct => {
                 let group = ProcessGroup::spawn(spawn, streams, &mark, issued)?;
                 return Ok(Self {
-                    supervisor: Supervisor::Task(group),
+                    supervisor: SupervisorHandle::Task(group),
                     orders,
                     agent: None,
                     mark,
@@ -166,7 +166,7 @@ impl Supervised {
         let (socket, to_supervisor) = UnixStream::from_std(ours)?.into_split();
         tokio::spawn(orders::deliver(issued, to_supervisor));
         Ok(Self {
-            supervisor: Supervisor::Process {
+            supervisor: SupervisorHandle::Process {
                 child: Box::new(child),
                 socket: Some(socket),
                 heard: BytesMut::new(),
@@ -181,12 +181,12 @@ impl Supervised {
     /// Receives the supervisor's next message; `None`, once, when the supervisor has exited. Cancel safe.
     pub async fn news(&mut self) -> Option<SupervisorEvent> {
         let (child, socket, heard) = match &mut self.supervisor {
-            Supervisor::Process {
+            SupervisorHandle::Process {
                 child,
                 socket,
                 heard,
             } => (child, socket, heard),
-            Supervisor::Task(group) => {
+            SupervisorHandle::Task(group) => {
                 let event = group.next_event().await;
                 self.note_event(event);
                 return event;
@@ -235,8 +235,8 @@ impl Supervised {
         }
         match &mut self.supervisor {
             // The supervisor may have exited.
-            Supervisor::Process { child, .. } => drop(child.start_kill()),
-            Supervisor::Task(group) => group.give_up(),
+            SupervisorHandle::Process { child, .. } => drop(child.start_kill()),
+            SupervisorHandle::Task(group) => group.give_up(),
         }
     }
 
@@ -258,14 +258,14 @@ impl Supervised {
     /// Returns the root of the agent's process tree.
     pub fn root(&self) -> TreeRoot {
         match &self.supervisor {
-            Supervisor::Process { child, .. } => {
+            SupervisorHandle::Process { child, .. } => {
                 let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
                 TreeRoot {
                     supervisor: pid.and_then(Pid::from_raw),
                     agent: None,
                 }
             }
-            Supervisor::Task(_) => TreeRoot {
+            SupervisorHandle::Task(_) => TreeRoot {
                 supervisor: None,
                 agent: self.agent,
             },

@@ -45,7 +45,7 @@ pub fn terminal_size(terminal: impl AsFd) -> (usize, usize) {
 
 /// Handle of the terminal's thread.
 #[derive(Debug)]
-pub struct Terminal {
+pub struct TerminalThread {
     orders: thread::SyncSender<TerminalOrder>,
     /// Gets one byte for each order, because the thread waits in `poll`.
     wake: PipeWriter,
@@ -73,7 +73,7 @@ struct TerminalQuestion {
     secret: bool,
 }
 
-impl Terminal {
+impl TerminalThread {
     /// Opens the controlling terminal, if a user seems to be present. If stderr is a terminal, it is opened
     /// in any case; otherwise only if `wanted` and if acpipe runs in the foreground there. Answers arrive as
     /// [`ClientInput::Typed`].

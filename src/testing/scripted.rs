@@ -106,12 +106,12 @@ impl Agent for ScriptedAgent {
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct Reply {
-    steps: Vec<Step>,
+    steps: Vec<ReplyStep>,
 }
 
 /// Step of a [`Reply`].
 #[derive(Debug, Clone)]
-enum Step {
+enum ReplyStep {
     Text(String),
     Thought(String),
     Plan(Vec<PlanEntry>),
@@ -149,106 +149,108 @@ impl Reply {
 
     /// Writes text of the answer.
     pub fn then_text(self, text: impl Into<String>) -> Self {
-        self.then(Step::Text(text.into()))
+        self.then(ReplyStep::Text(text.into()))
     }
 
     /// Writes a thought.
     pub fn thought(self, text: impl Into<String>) -> Self {
-        self.then(Step::Thought(text.into()))
+        self.then(ReplyStep::Thought(text.into()))
     }
 
     /// Shows a plan.
     pub fn plan<E: Into<PlanEntry>>(self, entries: impl IntoIterator<Item = E>) -> Self {
-        self.then(Step::Plan(entries.into_iter().map(Into::into).collect()))
+        self.then(ReplyStep::Plan(
+            entries.into_iter().map(Into::into).collect(),
+        ))
     }
 
     /// Adds a file to the answer.
     pub fn file(self, file: File) -> Self {
-        self.then(Step::File(file))
+        self.then(ReplyStep::File(file))
     }
 
     /// Sets the structured output.
     pub fn structured_output(self, output: impl Into<Value>) -> Self {
-        self.then(Step::Structured(output.into()))
+        self.then(ReplyStep::Structured(output.into()))
     }
 
     /// Reports used tokens.
     pub fn usage(self, usage: Usage) -> Self {
-        self.then(Step::Usage(usage))
+        self.then(ReplyStep::Usage(usage))
     }
 
     /// Reports a cost.
     pub fn cost(self, amount: f64, currency: impl Into<String>) -> Self {
-        self.then(Step::Cost(amount, currency.into()))
+        self.then(ReplyStep::Cost(amount, currency.into()))
     }
 
     /// Calls a tool that succeeds with this output.
     pub fn tool(self, tool: Tool, output: impl Into<String>) -> Self {
-        self.then(Step::Tool(tool, Ok(output.into())))
+        self.then(ReplyStep::Tool(tool, Ok(output.into())))
     }
 
     /// Calls a tool that fails.
     pub fn failed_tool(self, tool: Tool, reason: impl Into<String>) -> Self {
-        self.then(Step::Tool(tool, Err(reason.into())))
+        self.then(ReplyStep::Tool(tool, Err(reason.into())))
     }
 
     /// Calls a tool that asks for permission. A refused call fails, and the turn goes on.
     pub fn ask(self, tool: Tool, output: impl Into<String>) -> Self {
-        self.then(Step::Ask(tool, output.into()))
+        self.then(ReplyStep::Ask(tool, output.into()))
     }
 
     /// Asks the user a question and writes the answer as JSON text.
     pub fn question(self, form: Form) -> Self {
-        self.then(Step::Question(form))
+        self.then(ReplyStep::Question(form))
     }
 
     /// Waits for a fixed time.
     pub fn delay(self, delay: Duration) -> Self {
-        self.then(Step::Delay(delay))
+        self.then(ReplyStep::Delay(delay))
     }
 
     /// Waits until the test opens the gate.
     pub fn wait_for(self, gate: &Gate) -> Self {
-        self.then(Step::Gate(gate.clone()))
+        self.then(ReplyStep::Gate(gate.clone()))
     }
 
     /// Waits until the turn is cancelled, then ends it.
     pub fn hang(self) -> Self {
-        self.then(Step::Hang)
+        self.then(ReplyStep::Hang)
     }
 
     /// Never ends by itself, not even when the turn is cancelled.
     pub fn hang_forever(self) -> Self {
-        self.then(Step::HangForever)
+        self.then(ReplyStep::HangForever)
     }
 
     /// Ends the turn with this reason.
     pub fn stop(self, reason: StopReason) -> Self {
-        self.then(Step::Stop(reason))
+        self.then(ReplyStep::Stop(reason))
     }
 
     /// Fails with this error.
     pub fn then_fail(self, error: AgentError) -> Self {
-        self.then(Step::Fail(error))
+        self.then(ReplyStep::Fail(error))
     }
 
     /// Crashes: the agent ends without a response.
     pub fn crash(self, message: impl Into<String>) -> Self {
-        self.then(Step::Fail(AgentError::fatal(message)))
+        self.then(ReplyStep::Fail(AgentError::fatal(message)))
     }
 
     /// Panics.
     pub fn panic(self, message: impl Into<String>) -> Self {
-        self.then(Step::Panic(message.into()))
+        self.then(ReplyStep::Panic(message.into()))
     }
 
-    fn then(mut self, step: Step) -> Self {
+    fn then(mut self, step: ReplyStep) -> Self {
         self.steps.push(step);
         self
     }
 }
 
-impl Step {
+impl ReplyStep {
     /// Plays the step; `Some` if it ends the turn.
     async fn play(&self, turn: &Turn) -> Result<Option<StopReason>, AgentError> {
         match self {

@@ -5,7 +5,7 @@ mod values;
 
 use crate::harness::watchdog::Watched;
 use acpipe::cli::policy_of;
-use acpipe::core::policy::{Effect, Policy, Subject, Tool};
+use acpipe::core::policy::{Effect, Policy, Subject, ToolProperties};
 use serde_json::value::to_raw_value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -188,10 +188,10 @@ impl Drop for World {
 
 fn allows(policy: &Policy, line: &str) -> bool {
     let input = to_raw_value(&serde_json::json!({ "command": line })).unwrap();
-    let tool = Tool {
+    let tool = ToolProperties {
         kind: Some("execute"),
         input: Some(&input),
-        ..Tool::default()
+        ..ToolProperties::default()
     };
     policy.judge(&Subject::of_tool(&tool, "/w")).effect == Effect::Allow
 }

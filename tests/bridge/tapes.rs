@@ -3,7 +3,7 @@
 use crate::harness::run::{Outcome, Run};
 use crate::harness::steps::{ask, end, say};
 use crate::harness::{ACPIPE, FAKE_AGENT, FAKE_CLAUDE, World};
-use acpipe::proto::tape::{Direction, Event, EventKind, Record, Side, records};
+use acpipe::proto::tape::{Direction, EventKind, Side, TapeEvent, TapeRecord, records};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -83,13 +83,13 @@ fn tape_has_both_sides_and_no_secrets() {
     let (mut frames, mut events) = (Vec::new(), Vec::new());
     for record in records(&text).map(Result::unwrap) {
         match record {
-            Record::Header(_) => {}
-            Record::Frame(frame) => {
+            TapeRecord::Header(_) => {}
+            TapeRecord::Frame(frame) => {
                 let value: Value = serde_json::from_str(frame.body.line()).unwrap();
                 let method = value["method"].as_str().unwrap_or_default().to_owned();
                 frames.push((frame.side, frame.direction, method));
             }
-            Record::Event(event) => events.push(event.kind),
+            TapeRecord::Event(event) => events.push(event.kind),
         }
     }
     assert_eq!(
@@ -227,9 +227,9 @@ fn version_of_claude_code_is_that_of_the_tape() {
 fn recorded_exit_of_a_signal_is_repeated() {
     let world = World::new();
     let mut tape = Vec::new();
-    Record::Event(Event {
+    TapeRecord::Event(TapeEvent {
         signal: Some(6),
-        ..Event::of(EventKind::Exited)
+        ..TapeEvent::of(EventKind::Exited)
     })
     .write(&mut tape);
     let update = "{\"t_ms\":0,\"dir\":\"in\",\"frame\":{\"method\":\"x\"}}\n";

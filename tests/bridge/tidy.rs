@@ -2,6 +2,7 @@
 
 mod imports;
 mod messages;
+mod names;
 mod owners;
 mod prose;
 mod timers;
@@ -156,10 +157,15 @@ fn violations(path: &str, text: &str) -> Vec<String> {
     wrong
 }
 
+/// Returns a file's text without its tests.
+fn production(text: &str) -> &str {
+    let tests = text.find("#[cfg(test)]\nmod tests {");
+    &text[..tests.unwrap_or(text.len())]
+}
+
 /// Returns a file's text without its comments and tests.
 fn code(text: &str) -> String {
-    let tests = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
-    let lines = text[..tests].lines();
+    let lines = production(text).lines();
     let lines = lines.filter(|l| !l.trim_start().starts_with("//"));
     lines.flat_map(|l| [l, "\n"]).collect()
 }

@@ -1,7 +1,7 @@
 //! Recorded sessions that real agents created and loaded again.
 
 use crate::live::{Live, Replayed, SESSION};
-use acpipe::proto::tape::{Direction, Record, records};
+use acpipe::proto::tape::{Direction, TapeRecord, records};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -93,7 +93,7 @@ impl Player {
         loads: &mut Vec<Load>,
     ) {
         for record in records(recording) {
-            let Record::Frame(frame) = record.unwrap() else {
+            let TapeRecord::Frame(frame) = record.unwrap() else {
                 continue;
             };
             let message: Value = serde_json::from_str(frame.body.line()).unwrap_or_default();

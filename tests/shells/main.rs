@@ -13,7 +13,7 @@
 mod generate;
 mod shell;
 
-use acpipe::core::policy::{Effect, Mode, Policy, Subject, Tool};
+use acpipe::core::policy::{Effect, Mode, Policy, Subject, ToolProperties};
 use generate::{Dice, line, mutated};
 use serde_json::json;
 use shell::{Sandbox, Shell, ShellRun};
@@ -51,10 +51,10 @@ fn policy(mode: Mode, entry: &str, effect: Effect) -> Policy {
 
 fn is_allowed(policy: &Policy, line: &str) -> bool {
     let input = json!({ "command": line }).to_string();
-    let tool = Tool {
+    let tool = ToolProperties {
         kind: Some("execute"),
         input: Some(serde_json::from_str(&input).unwrap()),
-        ..Tool::default()
+        ..ToolProperties::default()
     };
     policy.judge(&Subject::of_tool(&tool, "/w")).effect == Effect::Allow
 }

@@ -13,7 +13,7 @@ use acpipe::core::profile::Profile;
 use acpipe::core::store::MemoryStore;
 use acpipe::core::transport::Transport;
 use acpipe::proto::json::to_raw;
-use acpipe::proto::tape::{Body, Direction};
+use acpipe::proto::tape::{Direction, FrameBody};
 use acpipe::proto::wire::Protocol;
 use acpipe::testing::{line, params};
 use serde::de::DeserializeOwned;
@@ -63,8 +63,8 @@ pub fn replay_to(
 ) -> Replayed {
     let frames: Vec<(Direction, &RawValue)> = frames(recording)
         .filter_map(|frame| match frame.body {
-            Body::Json(json) => Some((frame.direction, json)),
-            Body::Text(_) => None,
+            FrameBody::Json(json) => Some((frame.direction, json)),
+            FrameBody::Text(_) => None,
         })
         .collect();
     let of = |wanted: Direction| {

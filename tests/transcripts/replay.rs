@@ -9,7 +9,7 @@ use acpipe::core::policy::{Mode, Policy};
 use acpipe::core::profile::Profile;
 use acpipe::core::store::MemoryStore;
 use acpipe::proto::json::to_raw;
-use acpipe::proto::tape::{Body, Direction, Frame, Record, Side, records};
+use acpipe::proto::tape::{Direction, FrameBody, Side, TapeFrame, TapeRecord, records};
 use acpipe::proto::wire::{self, OfferedKind};
 use acpipe::testing::{self, RecordedChunk, RecordingClient, SettingsBuilder};
 use serde_json::value::RawValue;
@@ -37,9 +37,9 @@ pub struct Turn {
 }
 
 /// Returns the frames between acpipe and the agent on a tape.
-pub fn frames(recording: &str) -> impl Iterator<Item = Frame<'_>> {
+pub fn frames(recording: &str) -> impl Iterator<Item = TapeFrame<'_>> {
     records(recording).filter_map(|record| match record.expect("a recording is a tape") {
-        Record::Frame(frame) if frame.side == Side::Agent => Some(frame),
+        TapeRecord::Frame(frame) if frame.side == Side::Agent => Some(frame),
         _ => None,
     })
 }
@@ -269,11 +269,11 @@ pub fn replay_to(seen: ReplayClient, recording: &str, policy: impl Into<Policy>)
     replay.command("initialize", initialize);
     for frame in frames(recording) {
         match (frame.direction, frame.body) {
-            (Direction::Out, Body::Json(frame)) => replay.client_sent(frame),
-            (Direction::In, Body::Json(frame)) => replay.agent_sent(frame),
-            (Direction::In, Body::Text(text)) => replay.line(&text),
+            (Direction::Out, FrameBody::Json(frame)) => replay.client_sent(frame),
+            (Direction::In, FrameBody::Json(frame)) => replay.agent_sent(frame),
+            (Direction::In, FrameBody::Text(text)) => replay.line(&text),
             // Lines that are not JSON: the hub sends none.
-            (Direction::Out, Body::Text(_)) => {}
+            (Direction::Out, FrameBody::Text(_)) => {}
         }
     }
     // The agent exits at the end, even if the recording stops earlier.

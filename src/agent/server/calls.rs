@@ -1,7 +1,7 @@
 //! Calls of the client other than prompts.
 
-use crate::agent::connection::Connection;
-use crate::agent::erased::Opening;
+use crate::agent::connection::AgentConnection;
+use crate::agent::erased::OpenMethod;
 use crate::agent::error::{AgentError, FailureKind};
 use crate::agent::facts::{AgentFacts, Capability};
 use crate::agent::option::SelectOption;
@@ -14,22 +14,22 @@ use std::sync::Arc;
 
 /// Method of the client other than `session/prompt`.
 #[derive(Debug, Clone, Copy)]
-pub enum Call {
+pub enum ClientCall {
     Initialize,
-    Open(Opening),
+    Open(OpenMethod),
     List,
     Close,
     SetOption,
 }
 
-impl Call {
+impl ClientCall {
     /// Returns the call of a method; `None` if there is no such method.
     pub fn of(method: &str) -> Option<Self> {
         Some(match method {
             "initialize" => Self::Initialize,
-            "session/new" => Self::Open(Opening::New),
-            "session/resume" => Self::Open(Opening::Resume),
-            "session/load" => Self::Open(Opening::Load),
+            "session/new" => Self::Open(OpenMethod::New),
+            "session/resume" => Self::Open(OpenMethod::Resume),
+            "session/load" => Self::Open(OpenMethod::Load),
             "session/list" => Self::List,
             "session/close" => Self::Close,
             "session/set_config_option" => Self::SetOption,
@@ -40,7 +40,7 @@ impl Call {
     /// Runs the call and returns its result.
     pub async fn run(
         self,
-        connection: Arc<Connection>,
+        connection: Arc<AgentConnection>,
         params: Value,
     ) -> Result<Value, AgentError> {
         match self {
@@ -55,7 +55,7 @@ impl Call {
 
 /// Returns the response to `initialize`. Its version is always that of acpipe: a client that does not support
 /// it has to disconnect.
-fn initialize(connection: &Connection, params: &Value) -> Value {
+fn initialize(connection: &AgentConnection, params: &Value) -> Value {
     let form = &params["clientCapabilities"]["elicitation"]["form"];
     connection.client.set_shows_forms(form.is_object());
     let facts = &*connection.facts;
@@ -88,18 +88,18 @@ fn initialize(connection: &Connection, params: &Value) -> Value {
 
 /// Opens a new session, or continues one.
 async fn open(
-    connection: &Connection,
-    opening: Opening,
+    connection: &AgentConnection,
+    opening: OpenMethod,
     params: &Value,
 ) -> Result<Value, AgentError> {
     let facts = &*connection.facts;
     let id = match opening {
-        Opening::New => new_id(),
-        Opening::Resume => {
+        OpenMethod::New => new_id(),
+        OpenMethod::Resume => {
             require(facts, Capability::Resume, "session/resume")?;
             text(params, "sessionId")?.to_owned()
         }
-        Opening::Load => {
+        OpenMethod::Load => {
             require(facts, Capability::Load, "session/load")?;
             text(params, "sessionId")?.to_owned()
         }
@@ -109,7 +109,7 @@ async fn open(
         options.map(|option| (option.id().to_owned(), option.default_choice().to_owned()));
     let session = Session::of_params(id.clone(), params, options.collect())?;
     let messages = connection.agent.begin(opening, &session).await?;
-    if opening == Opening::Load {
+    if opening == OpenMethod::Load {
         for message in &messages {
             repeat(connection, &id, message).await;
         }
@@ -119,7 +119,7 @@ async fn open(
     }
     let session = connection.sessions.insert(session)?;
     let mut result = json!({});
-    if opening == Opening::New {
+    if opening == OpenMethod::New {
         result["sessionId"] = id.into();
     }
     if !facts.options.is_empty() {
@@ -129,7 +129,7 @@ async fn open(
 }
 
 /// Sends a message of a loaded session.
-async fn repeat(connection: &Connection, session: &str, message: &Message) {
+async fn repeat(connection: &AgentConnection, session: &str, message: &Message) {
     let kind = match message.role {
         Role::System => return,
         Role::User => "user_message_chunk",
@@ -143,7 +143,7 @@ async fn repeat(connection: &Connection, session: &str, message: &Message) {
     connection.client.notify("session/update", &params).await;
 }
 
-async fn list(connection: &Connection, params: &Value) -> Result<Value, AgentError> {
+async fn list(connection: &AgentConnection, params: &Value) -> Result<Value, AgentError> {
     require(&connection.facts, Capability::List, "session/list")?;
     let cwd = params["cwd"].as_str().map(Path::new);
     let stored = connection.agent.stored(cwd).await?;
@@ -159,7 +159,7 @@ async fn list(connection: &Connection, params: &Value) -> Result<Value, AgentErr
 }
 
 /// Closes a session after its turn has ended.
-async fn close(connection: &Connection, params: &Value) -> Result<Value, AgentError> {
+async fn close(connection: &AgentConnection, params: &Value) -> Result<Value, AgentError> {
     let (session, turn) = connection.sessions.remove(text(params, "sessionId")?)?;
     if let Some(turn) = turn {
         turn.ended.cancelled().await;
@@ -168,7 +168,7 @@ async fn close(connection: &Connection, params: &Value) -> Result<Value, AgentEr
     Ok(json!({}))
 }
 
-fn set_option(connection: &Connection, params: &Value) -> Result<Value, AgentError> {
+fn set_option(connection: &AgentConnection, params: &Value) -> Result<Value, AgentError> {
     let session = connection.sessions.get(text(params, "sessionId")?)?;
     let (id, value) = (text(params, "configId")?, text(params, "value")?);
     let facts = &*connection.facts;

@@ -1,12 +1,12 @@
 //! Runs one turn, from its prompt to the response.
 
-use crate::agent::connection::Connection;
+use crate::agent::connection::AgentConnection;
 use crate::agent::erased::catch;
 use crate::agent::error::{AgentError, FailureKind};
-use crate::agent::output::{Output, TurnResults};
+use crate::agent::output::{SharedOutput, TurnResults};
 use crate::agent::prompt::Prompt;
 use crate::agent::session::{Message, Session};
-use crate::agent::sessions::RunningTurn;
+use crate::agent::sessions::TurnSignals;
 use crate::agent::turn::{StopReason, Turn};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -16,8 +16,8 @@ use tokio::time::sleep;
 /// Turn that is registered with its session.
 pub struct StartedTurn {
     session: Arc<Session>,
-    signals: RunningTurn,
-    output: Arc<Output>,
+    signals: TurnSignals,
+    output: Arc<SharedOutput>,
     turn: Turn,
 }
 
@@ -27,7 +27,7 @@ impl StartedTurn {
     /// # Errors
     /// The prompt is not valid, or its session is not open or runs another turn.
     pub fn start(
-        connection: &Connection,
+        connection: &AgentConnection,
         number: u64,
         request: Value,
         params: &Value,
@@ -40,7 +40,7 @@ impl StartedTurn {
         let (session, signals) = connection.sessions.start_turn(id, request)?;
         let context = params["_meta"].as_object().cloned().unwrap_or_default();
         let facts = &connection.facts;
-        let output = Arc::new(Output::new(
+        let output = Arc::new(SharedOutput::new(
             connection.client.clone(),
             Arc::clone(&session),
             signals.cancel.clone(),
@@ -57,7 +57,7 @@ impl StartedTurn {
     }
 
     /// Plays the turn, and responds to its prompt.
-    pub async fn play(self, connection: Arc<Connection>, request: Box<RawValue>) {
+    pub async fn play(self, connection: Arc<AgentConnection>, request: Box<RawValue>) {
         // Reports the end also if the task is aborted.
         let _ended = self.signals.ended.clone().drop_guard();
         let stopped = self.run(&connection).await;
@@ -83,7 +83,7 @@ impl StartedTurn {
     }
 
     /// Runs the agent until the turn ends, or until it is cancelled and the agent did not react in time.
-    async fn run(&self, connection: &Connection) -> Result<StopReason, AgentError> {
+    async fn run(&self, connection: &AgentConnection) -> Result<StopReason, AgentError> {
         let agent = &connection.agent;
         let stopped = async { catch(agent.run(&self.turn)).await.and_then(|result| result) };
         let cancelled = async {

@@ -2,7 +2,7 @@
 
 use super::client::FaceSettings;
 use crate::cli::args::AcpArgs;
-use crate::cli::{Origin, UsageError, agent_definitions, load_config};
+use crate::cli::{ContinuedSession, UsageError, agent_definitions, load_config};
 use crate::core::hub::Settings;
 use crate::core::policy::Mode;
 
@@ -11,11 +11,11 @@ use crate::core::policy::Mode;
 pub const REINJECTED: usize = 32_000;
 
 /// Returns the settings that differ from those of other commands.
-pub fn origin() -> Origin {
-    Origin {
+pub fn origin() -> ContinuedSession {
+    ContinuedSession {
         // The editor has a dialog for permission requests.
         default_mode: Some(Mode::Ask),
-        ..Origin::default()
+        ..ContinuedSession::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Arguments of `acpipe agents`.
 
-use crate::cli::args::shared::{Kind, PlaceArgs};
+use crate::cli::args::shared::{AgentKind, PlaceArgs};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub struct AgentsArgs {
     #[command(subcommand)]
     pub verb: Option<AgentsVerb>,
     #[command(flatten)]
-    pub list: ListArgs,
+    pub list: ListAgentsArgs,
     #[command(flatten)]
     pub place: PlaceArgs,
     /// Configuration file
@@ -35,14 +35,14 @@ pub struct AgentsArgs {
 pub enum AgentsVerb {
     /// List agents; the programs of installed ones are asked for their versions
     #[command(visible_alias = "ls")]
-    List(ListArgs),
+    List(ListAgentsArgs),
     /// Show the definition of an agent, and whether it is installed
-    Show(ShowArgs),
+    Show(ShowAgentArgs),
     /// Add an agent to the configuration file
     Add(AddArgs),
     /// Remove an agent from the configuration file
     #[command(visible_alias = "rm")]
-    Remove(NameArgs),
+    Remove(AgentNameArgs),
     /// Set the agent that is used where none is named; without a name, print it
     Default(DefaultArgs),
     /// Add agents from a file of the ACP registry (registry.json or agent.json)
@@ -52,7 +52,7 @@ pub enum AgentsVerb {
 }
 
 #[derive(Debug, Default, Args)]
-pub struct ListArgs {
+pub struct ListAgentsArgs {
     /// Also list the built-in agents that are not installed
     #[arg(long)]
     pub all: bool,
@@ -62,7 +62,7 @@ pub struct ListArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct ShowArgs {
+pub struct ShowAgentArgs {
     /// Name of the agent
     pub name: String,
     /// Print a JSON object
@@ -71,7 +71,7 @@ pub struct ShowArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct NameArgs {
+pub struct AgentNameArgs {
     /// Name of the agent
     pub name: String,
 }
@@ -85,7 +85,7 @@ pub struct AddArgs {
     pub extends: Option<String>,
     /// Protocol of the command [default: chosen by the command's name]
     #[arg(long, value_enum, value_name = "PROTOCOL")]
-    pub protocol: Option<Kind>,
+    pub protocol: Option<AgentKind>,
     /// Description in one phrase
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,

@@ -4,7 +4,7 @@ use super::args::{AddArgs, DefaultArgs};
 use super::{AgentWorld, is_builtin};
 use crate::cli::config::edit::Edit;
 use crate::cli::config::{UserFile, trust as trusted};
-use crate::cli::screen::Content;
+use crate::cli::screen::ScreenContent;
 use crate::cli::screen::to_stdout;
 use crate::cli::{UsageError, print_note};
 use crate::core::agent_names::resolve;
@@ -97,7 +97,9 @@ pub fn default(world: &AgentWorld, args: &DefaultArgs) -> anyhow::Result<()> {
         (None, false) => {
             match &world.config.default_agent {
                 Some((name, place)) => {
-                    to_stdout(Content::Text, |out| Ok(writeln!(out, "{name}\t{place}")?))?;
+                    to_stdout(ScreenContent::Text, |out| {
+                        Ok(writeln!(out, "{name}\t{place}")?)
+                    })?;
                 }
                 None => print_note("no default agent; set one with acpipe agents default NAME"),
             }

@@ -1,9 +1,9 @@
 //! Lists of agents, as a table or as JSON.
 
-use super::args::ListArgs;
+use super::args::ListAgentsArgs;
 use super::{AgentWorld, FoundAgent, is_installed};
-use crate::cli::aligned::{Cut, aligned};
-use crate::cli::screen::Content;
+use crate::cli::aligned::{CutColumn, aligned};
+use crate::cli::screen::ScreenContent;
 use crate::cli::screen::to_stdout;
 use crate::cli::styles::Styles;
 use crate::core::agent_definition::AgentDefinition;
@@ -19,7 +19,7 @@ use std::io;
 /// Agent as it is listed.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ListedAgent<'a> {
+pub struct AgentListing<'a> {
     pub agent: &'a str,
     /// Whether the agent is used where none is named.
     pub is_default: bool,
@@ -56,7 +56,7 @@ pub enum AgentAvailability {
     Http,
 }
 
-impl<'a> ListedAgent<'a> {
+impl<'a> AgentListing<'a> {
     /// Describes an agent whose program was searched for.
     pub fn new(world: &'a AgentWorld, agent: &'a AgentDefinition, found: &'a FoundAgent) -> Self {
         let program = found.program.as_ref();
@@ -134,10 +134,10 @@ const HEAD: [&str; COLUMNS] = [
     "SIGN IN WITH",
     "DESCRIPTION",
 ];
-const CUTS: [Cut; 1] = [Cut::end(5, 20)];
+const CUTS: [CutColumn; 1] = [CutColumn::end(5, 20)];
 
 /// Lists the agents of the configuration and those found on this machine.
-pub fn list(world: &mut AgentWorld, args: &ListArgs) -> anyhow::Result<()> {
+pub fn list(world: &mut AgentWorld, args: &ListAgentsArgs) -> anyhow::Result<()> {
     let world = &*world;
     let is_own = |id: &str| world.own.iter().any(|own| own.name == id);
     let builtin = builtin_agents::all()
@@ -149,14 +149,14 @@ pub fn list(world: &mut AgentWorld, args: &ListArgs) -> anyhow::Result<()> {
     let all: Vec<&AgentDefinition> = world.own.iter().chain(&builtin).collect();
     let found = world.find(&all)?;
     let agents = all.iter().zip(&found);
-    let agents = agents.map(|(agent, found)| ListedAgent::new(world, agent, found));
-    let is_shown = |agent: &ListedAgent<'_>| {
+    let agents = agents.map(|(agent, found)| AgentListing::new(world, agent, found));
+    let is_shown = |agent: &AgentListing<'_>| {
         args.all || is_own(agent.agent) || agent.state == AgentAvailability::Installed
     };
     let (shown, hidden): (Vec<_>, Vec<_>) = agents.partition(is_shown);
-    to_stdout(Content::styled_or_json(args.json), |out| {
+    to_stdout(ScreenContent::styled_or_json(args.json), |out| {
         if !args.json {
-            let rows: Vec<_> = shown.iter().map(ListedAgent::row).collect();
+            let rows: Vec<_> = shown.iter().map(AgentListing::row).collect();
             let text = aligned(HEAD, &rows, None, &CUTS, Styles::stdout());
             out.write_all(text.as_bytes())?;
             return Ok(());
@@ -168,7 +168,7 @@ pub fn list(world: &mut AgentWorld, args: &ListArgs) -> anyhow::Result<()> {
         Ok(())
     })?;
     if !args.json && !hidden.is_empty() {
-        let downloads = |agent: &&ListedAgent<'_>| agent.state == AgentAvailability::PackageRunner;
+        let downloads = |agent: &&AgentListing<'_>| agent.state == AgentAvailability::PackageRunner;
         let downloads = match hidden.iter().filter(downloads).count() {
             0 => String::new(),
             count => format!("; a package runner would download {count} of them at their start"),

@@ -1,17 +1,17 @@
 //! The definition of one agent.
 
 use super::AgentWorld;
-use super::args::ShowArgs;
-use super::listed::{AgentAvailability, ListedAgent};
+use super::args::ShowAgentArgs;
+use super::listed::{AgentAvailability, AgentListing};
 use crate::cli::agent_definitions::named;
-use crate::cli::screen::Content;
+use crate::cli::screen::ScreenContent;
 use crate::cli::screen::to_stdout;
 use crate::core::builtin_agents;
 use crate::core::shell_words;
 use std::io::{self, Write};
 
 /// Prints the definition of an agent, and where its program is.
-pub fn show(world: &mut AgentWorld, args: &ShowArgs) -> anyhow::Result<()> {
+pub fn show(world: &mut AgentWorld, args: &ShowAgentArgs) -> anyhow::Result<()> {
     let world = &*world;
     let agent = named(&args.name, &world.config, &world.settings)?;
     let found = world.find(&[&agent])?;
@@ -19,8 +19,8 @@ pub fn show(world: &mut AgentWorld, args: &ShowArgs) -> anyhow::Result<()> {
         return Ok(());
     };
     let program = found.program.as_ref();
-    let listed = ListedAgent::new(world, &agent, found);
-    to_stdout(Content::of(args.json), |out| {
+    let listed = AgentListing::new(world, &agent, found);
+    to_stdout(ScreenContent::of(args.json), |out| {
         if args.json {
             serde_json::to_writer(&mut *out, &listed).map_err(io::Error::from)?;
             return Ok(out.write_all(b"\n")?);

@@ -16,8 +16,8 @@ use clap::{Args, ValueEnum};
 )]
 pub struct AcpArgs {
     /// Handling of a prompt that arrives while a turn runs in its session
-    #[arg(long, value_enum, default_value_t = WhenBusy::Queue, value_name = "WHAT")]
-    pub when_busy: WhenBusy,
+    #[arg(long, value_enum, default_value_t = WhenBusyArg::Queue, value_name = "WHAT")]
+    pub when_busy: WhenBusyArg,
     #[command(flatten)]
     pub attach: AttachArgs,
     #[command(flatten)]
@@ -27,18 +27,18 @@ pub struct AcpArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum WhenBusy {
+pub enum WhenBusyArg {
     /// It waits until the turn ends
     Queue,
     /// It gets an error
     Reject,
 }
 
-impl From<WhenBusy> for PromptWhenBusy {
-    fn from(when: WhenBusy) -> Self {
+impl From<WhenBusyArg> for PromptWhenBusy {
+    fn from(when: WhenBusyArg) -> Self {
         match when {
-            WhenBusy::Queue => Self::Queue,
-            WhenBusy::Reject => Self::Reject,
+            WhenBusyArg::Queue => Self::Queue,
+            WhenBusyArg::Reject => Self::Reject,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Cli;
 use super::display::color_of;
 use super::single::parse_single;
-use crate::cli::screen::{Content, to_stdout};
+use crate::cli::screen::{ScreenContent, to_stdout};
 use crate::cli::styles::{Styles, choose_color};
 use crate::core::secret::shown_arguments;
 use crate::core::similar::distance_of;
@@ -71,7 +71,9 @@ fn print(error: &clap::Error) -> anyhow::Result<u8> {
         let _ = std::io::stderr().write_all(colored(Styles::stderr()).as_bytes());
     } else {
         let text = colored(Styles::stdout());
-        to_stdout(Content::Styled, |out| Ok(out.write_all(text.as_bytes())?))?;
+        to_stdout(ScreenContent::Styled, |out| {
+            Ok(out.write_all(text.as_bytes())?)
+        })?;
     }
     Ok(u8::try_from(error.exit_code()).unwrap_or(1))
 }

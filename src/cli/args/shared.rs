@@ -16,7 +16,7 @@ pub struct PlaceArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ChunkProfile {
+pub enum ChunkProfileArg {
     #[value(name = "7")]
     V7,
     #[value(name = "6")]
@@ -27,20 +27,20 @@ pub enum ChunkProfile {
     Discobot,
 }
 
-impl From<ChunkProfile> for Profile {
-    fn from(p: ChunkProfile) -> Self {
+impl From<ChunkProfileArg> for Profile {
+    fn from(p: ChunkProfileArg) -> Self {
         match p {
-            ChunkProfile::V7 => Self::V7,
-            ChunkProfile::V6 => Self::V6,
-            ChunkProfile::V5 => Self::V5,
-            ChunkProfile::Discobot => Self::Discobot,
+            ChunkProfileArg::V7 => Self::V7,
+            ChunkProfileArg::V6 => Self::V6,
+            ChunkProfileArg::V5 => Self::V5,
+            ChunkProfileArg::Discobot => Self::Discobot,
         }
     }
 }
 
 /// Protocol that an agent speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
+pub enum AgentKind {
     /// Agent Client Protocol
     Acp,
     /// Stream-json of the Claude Code CLI
@@ -54,14 +54,14 @@ pub enum Kind {
     UiStream,
 }
 
-impl From<Kind> for Protocol {
-    fn from(kind: Kind) -> Self {
+impl From<AgentKind> for Protocol {
+    fn from(kind: AgentKind) -> Self {
         match kind {
-            Kind::Acp => Self::Acp,
-            Kind::Claude => Self::Claude,
-            Kind::Command => Self::Command,
-            Kind::OpenAi => Self::OpenAi,
-            Kind::UiStream => Self::UiStream,
+            AgentKind::Acp => Self::Acp,
+            AgentKind::Claude => Self::Claude,
+            AgentKind::Command => Self::Command,
+            AgentKind::OpenAi => Self::OpenAi,
+            AgentKind::UiStream => Self::UiStream,
         }
     }
 }

@@ -3,12 +3,12 @@
 use super::args::{FollowArgs, FollowFormat};
 use super::early_prompts::EarlyPrompts;
 use super::participants::Participants;
-use super::target::{Target, running_or_newest};
+use super::target::{AttachTarget, running_or_newest};
 use super::turn_step::TurnStep;
 use crate::cli::remote_hub::shown_chunk;
 use crate::cli::run::questions::TerminalQuestions;
 use crate::cli::run::receipt_notes::show_receipt_notes;
-use crate::cli::run::view::View;
+use crate::cli::run::view::RunView;
 use crate::cli::sessions::{message_text, read, show_last};
 use crate::core::client::{ClientId, Command, History, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
@@ -34,7 +34,7 @@ const HELP: &str = "a line is sent as a prompt; /cancel cancels the running turn
 
 /// Call that the client waits for before it follows the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum AttachStep {
     Initialize,
     List,
     /// The first `session/attach`: shows what runs. Chunks are ignored until the second one.
@@ -47,14 +47,14 @@ enum Step {
 
 /// Client that follows one session.
 pub struct AttachClient {
-    target: Target,
+    target: AttachTarget,
     session: String,
     state: PathBuf,
     format: FollowFormat,
     /// Number of stored messages to show first; `None` for those of the last turn.
     last: Option<usize>,
     role: Role,
-    step: Step,
+    step: AttachStep,
     participants: Participants,
     early_prompts: EarlyPrompts,
     /// Id of the running turn.
@@ -66,17 +66,17 @@ pub struct AttachClient {
     /// Prompts that wait until the session is open.
     prompts: VecDeque<String>,
     questions: TerminalQuestions,
-    view: View,
+    view: RunView,
     actions: VecDeque<ClientAction>,
     exit_code: u8,
 }
 
 impl AttachClient {
     pub fn new(
-        target: Target,
+        target: AttachTarget,
         state: PathBuf,
         questions: TerminalQuestions,
-        view: View,
+        view: RunView,
         args: &FollowArgs,
     ) -> Self {
         let mut client = Self {
@@ -90,7 +90,7 @@ impl AttachClient {
             } else {
                 Role::Controller
             },
-            step: Step::Initialize,
+            step: AttachStep::Initialize,
             participants: Participants::default(),
             early_prompts: EarlyPrompts::default(),
             running: None,
@@ -125,17 +125,17 @@ impl AttachClient {
     /// Finds the session, or attaches to it if it is known.
     fn choose(&mut self) {
         match &self.target {
-            Target::Session(id) => {
+            AttachTarget::Session(id) => {
                 self.session.clone_from(id);
-                self.attach(Step::Look, None);
+                self.attach(AttachStep::Look, None);
             }
-            Target::NewestIn(cwd) => {
+            AttachTarget::NewestIn(cwd) => {
                 let list = wire::ListSessionsParams {
                     cwd: Some(cwd.clone()),
                     limit: Some(PAGE),
                     ..wire::ListSessionsParams::default()
                 };
-                self.step = Step::List;
+                self.step = AttachStep::List;
                 self.call(Command::History(History::ListSessions(list)));
             }
         }
@@ -149,10 +149,10 @@ impl AttachClient {
             return;
         };
         id.clone_into(&mut self.session);
-        self.attach(Step::Look, None);
+        self.attach(AttachStep::Look, None);
     }
 
-    fn attach(&mut self, step: Step, after_seq: Option<u64>) {
+    fn attach(&mut self, step: AttachStep, after_seq: Option<u64>) {
         self.step = step;
         self.call(Command::Attach(wire::AttachParams {
             session_id: Some(self.session.clone()),
@@ -174,7 +174,7 @@ impl AttachClient {
         let stored = self.show_stored(message).unwrap_or(found.last_seq);
         let after = running.map_or(stored, |running| running.after_seq);
         self.running = found.running.map(|running| running.turn_id);
-        self.attach(Step::Attach, Some(after));
+        self.attach(AttachStep::Attach, Some(after));
     }
 
     /// Shows stored messages, except the one that is being created. Returns the number of the last chunk in them;
@@ -193,7 +193,7 @@ impl AttachClient {
     }
 
     fn following(&mut self, found: AttachResult) {
-        self.step = Step::Follow;
+        self.step = AttachStep::Follow;
         if let Some(running) = found.running {
             self.running = Some(running.turn_id);
         }
@@ -281,8 +281,8 @@ impl AttachClient {
     }
 
     fn leave(&mut self) {
-        if self.step != Step::Over {
-            self.step = Step::Over;
+        if self.step != AttachStep::Over {
+            self.step = AttachStep::Over;
             self.actions.push_back(ClientAction::End);
         }
     }
@@ -318,20 +318,20 @@ impl AttachClient {
 
 impl ClientSink for AttachClient {
     fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
-        if self.step == Step::Over {
+        if self.step == AttachStep::Over {
             return;
         }
         match (self.step, answer) {
-            (Step::Follow, Ok(Reply::Session(receipt))) => {
+            (AttachStep::Follow, Ok(Reply::Session(receipt))) => {
                 self.is_ensured = true;
                 show_receipt_notes(&self.session, &receipt.recovery, &mut self.view);
                 self.send_prompts();
             }
-            (Step::Follow, Err(error)) => {
+            (AttachStep::Follow, Err(error)) => {
                 self.prompts.clear();
                 self.view.print_note(&error.message);
             }
-            (Step::Look, Err(error)) if error.kind == ErrorKind::SessionNotFound => {
+            (AttachStep::Look, Err(error)) if error.kind == ErrorKind::SessionNotFound => {
                 let message = format!(
                     "session {:?} not found; list the sessions with `acpipe sessions list`",
                     self.session
@@ -339,12 +339,19 @@ impl ClientSink for AttachClient {
                 self.fail(&Error::new(error.kind, message));
             }
             (_, Err(error)) => self.fail(&error),
-            (Step::Initialize, Ok(_)) => self.choose(),
-            (Step::List, Ok(Reply::Sessions(found))) => self.chosen(&found.sessions),
-            (Step::Look, Ok(Reply::Attached(found))) => self.looked(*found),
-            (Step::Attach, Ok(Reply::Attached(found))) => self.following(*found),
+            (AttachStep::Initialize, Ok(_)) => self.choose(),
+            (AttachStep::List, Ok(Reply::Sessions(found))) => self.chosen(&found.sessions),
+            (AttachStep::Look, Ok(Reply::Attached(found))) => self.looked(*found),
+            (AttachStep::Attach, Ok(Reply::Attached(found))) => self.following(*found),
             // The chunks have shown the turns of this client.
-            (Step::List | Step::Look | Step::Attach | Step::Follow | Step::Over, Ok(_)) => {}
+            (
+                AttachStep::List
+                | AttachStep::Look
+                | AttachStep::Attach
+                | AttachStep::Follow
+                | AttachStep::Over,
+                Ok(_),
+            ) => {}
         }
     }
 
@@ -353,7 +360,7 @@ impl ClientSink for AttachClient {
 
     fn json_chunk(&mut self, address: ChunkAddress<'_>, json: &[u8]) {
         // The second `session/attach` repeats what precedes its answer.
-        if self.step == Step::Follow {
+        if self.step == AttachStep::Follow {
             let step = TurnStep::of(json);
             if step == TurnStep::Begins
                 && let Some(prompt) = self.early_prompts.take(address.turn)
@@ -393,7 +400,7 @@ impl ClientSink for AttachClient {
                     self.view.note(&note);
                 }
             }
-            Notice::UserMessage(p) if self.step == Step::Follow => self.show_prompt(p),
+            Notice::UserMessage(p) if self.step == AttachStep::Follow => self.show_prompt(p),
             Notice::UserMessage(p) => self.early_prompts.push(Arc::clone(p)),
             Notice::Activity(p) => self.view.activity(p.activity.as_ref()),
             _ => {}
@@ -435,7 +442,7 @@ impl ClientConnection for AttachClient {
     }
 
     fn refuse(&mut self, _: ClientId, why: Error) {
-        if self.step != Step::Over {
+        if self.step != AttachStep::Over {
             self.fail(&why);
         }
     }
@@ -454,7 +461,7 @@ impl ClientConnection for AttachClient {
             if written || !self.view.is_screen() {
                 self.questions.show(self.view.hold());
             }
-        } else if self.step == Step::Follow {
+        } else if self.step == AttachStep::Follow {
             self.questions.read_line();
         }
     }

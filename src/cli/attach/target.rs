@@ -4,7 +4,7 @@ use crate::proto::wire::{SessionActivity, SessionInfo};
 
 /// Session to follow.
 #[derive(Debug)]
-pub enum Target {
+pub enum AttachTarget {
     /// The session of this id.
     Session(String),
     /// The running session of this directory, or its newest one.

@@ -5,17 +5,17 @@ use super::editor::LineEditor;
 use super::input::{ChatInput, EditorEvent};
 use super::line::{ChatLine, help};
 use super::offers::Offers;
-use super::step::{Interrupted, Step};
+use super::step::{ChatStep, Interrupted};
 use crate::cli::attach::turn_step::TurnStep;
 use crate::cli::run::calls;
-use crate::cli::run::prompt::Prompt;
+use crate::cli::run::prompt::RunPrompt;
 use crate::cli::run::questions::TerminalQuestions;
 use crate::cli::run::turn_output::TurnOutput;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
-use crate::core::deltas::Delta;
+use crate::core::deltas::TextDelta;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::session::unstarted_summary;
 use crate::proto::chunk::Chunk;
@@ -46,13 +46,13 @@ pub struct ChatClient {
     can: Option<wire::AgentCapabilities>,
     offers: Offers,
     /// The next prompt: files attached so far.
-    draft: Prompt,
+    draft: RunPrompt,
     editor: LineEditor,
     /// Line that was entered while the agent asked, which is asked first.
     line: Option<String>,
     questions: TerminalQuestions,
     output: TurnOutput,
-    step: Step,
+    step: ChatStep,
     actions: VecDeque<ClientAction>,
     interrupted: Interrupted,
     exit_code: u8,
@@ -72,18 +72,18 @@ impl ChatClient {
             is_joining,
             can: None,
             offers: Offers::default(),
-            draft: Prompt::of_text(String::new()),
+            draft: RunPrompt::of_text(String::new()),
             editor,
             line: None,
             questions,
             output,
-            step: Step::Initialize,
+            step: ChatStep::Initialize,
             actions: VecDeque::new(),
             interrupted: Interrupted::No,
             exit_code: 0,
         };
         let initialize = calls::initialize(&client.questions);
-        client.call(Step::Initialize, initialize);
+        client.call(ChatStep::Initialize, initialize);
         client
     }
 
@@ -92,7 +92,7 @@ impl ChatClient {
     }
 
     /// Makes the call of a step.
-    fn call(&mut self, step: Step, command: Command) {
+    fn call(&mut self, step: ChatStep, command: Command) {
         if let Some(progress) = step.progress(&self.session.steps) {
             self.output.view.begin_step(progress);
         }
@@ -105,13 +105,13 @@ impl ChatClient {
             self.open();
         } else {
             let connect = self.session.connect();
-            self.call(Step::Connect, connect);
+            self.call(ChatStep::Connect, connect);
         }
     }
 
     fn open(&mut self) {
         let ensure = self.session.ensure(&self.session.id);
-        self.call(Step::Ensure, ensure);
+        self.call(ChatStep::Ensure, ensure);
     }
 
     fn set_offers(&mut self, state: &Value) {
@@ -121,7 +121,7 @@ impl ChatClient {
 
     /// Waits for the user's next line.
     fn await_line(&mut self) {
-        self.step = Step::Line;
+        self.step = ChatStep::Line;
         self.interrupted = Interrupted::No;
     }
 
@@ -141,7 +141,7 @@ impl ChatClient {
     fn perform(&mut self, line: ChatLine) {
         match line {
             ChatLine::Prompt(text) => {
-                let draft = std::mem::replace(&mut self.draft, Prompt::of_text(String::new()));
+                let draft = std::mem::replace(&mut self.draft, RunPrompt::of_text(String::new()));
                 self.prompt(&draft.with_text(text));
             }
             ChatLine::Help => self.output.view.print_note(&help(&self.offers)),
@@ -149,15 +149,15 @@ impl ChatClient {
             ChatLine::New => {
                 self.next_session = self.session.next_id();
                 let next = self.session.ensure(&self.next_session);
-                self.call(Step::Replace, next);
+                self.call(ChatStep::Replace, next);
             }
             ChatLine::Model(Some(model)) => {
                 let set = self.session.set_model(model);
-                self.call(Step::Setting, set);
+                self.call(ChatStep::Setting, set);
             }
             ChatLine::Mode(Some(mode)) => {
                 let set = self.session.set_mode(mode);
-                self.call(Step::Setting, set);
+                self.call(ChatStep::Setting, set);
             }
             ChatLine::Model(None) => {
                 let text = self.offers.models.listed("model");
@@ -171,12 +171,12 @@ impl ChatClient {
         }
     }
 
-    fn prompt(&mut self, prompt: &Prompt) {
+    fn prompt(&mut self, prompt: &RunPrompt) {
         for name in prompt.sent_as_links(self.can.unwrap_or_default()) {
             self.output.view.note(&calls::link_note(name));
         }
         let prompt = self.session.prompt(prompt.message(self.can));
-        self.call(Step::Prompt, prompt);
+        self.call(ChatStep::Prompt, prompt);
     }
 
     fn attach(&mut self, file: &Path) {
@@ -195,20 +195,20 @@ impl ChatClient {
         let words = calls::late_feedback(summary, was_interrupted, &mut self.output.view);
         self.await_line();
         if let Some(words) = words {
-            self.prompt(&Prompt::of_text(words));
+            self.prompt(&RunPrompt::of_text(words));
         }
     }
 
     fn failed(&mut self, error: &Error) {
         match self.step {
-            Step::Over => {}
-            Step::Initialize | Step::Connect | Step::Ensure => {
+            ChatStep::Over => {}
+            ChatStep::Initialize | ChatStep::Connect | ChatStep::Ensure => {
                 if self.interrupted == Interrupted::No {
                     self.show_error(error);
                 }
                 self.leave(error.kind.exit_code());
             }
-            Step::Replace | Step::Line | Step::Prompt | Step::Setting => {
+            ChatStep::Replace | ChatStep::Line | ChatStep::Prompt | ChatStep::Setting => {
                 self.show_error(error);
                 self.output.view.next_turn();
                 self.await_line();
@@ -229,13 +229,13 @@ impl ChatClient {
             return;
         }
         self.output.view.release();
-        if let (Step::Line, Some(line)) = (self.step, self.line.take()) {
+        if let (ChatStep::Line, Some(line)) = (self.step, self.line.take()) {
             self.line(line);
         }
     }
 
     fn leave(&mut self, code: u8) {
-        if self.step == Step::Over {
+        if self.step == ChatStep::Over {
             return;
         }
         self.exit_code = code;
@@ -244,19 +244,21 @@ impl ChatClient {
         if let Some(note) = self.session.continuation() {
             self.output.view.note(&note);
         }
-        self.step = Step::Over;
+        self.step = ChatStep::Over;
         self.actions.push_back(ClientAction::End);
     }
 
     /// Returns `true` for chunks of the open session. Those of a background turn belong to it, too.
     fn shows(&self, place: ChunkAddress<'_>) -> bool {
-        matches!(self.step, Step::Line | Step::Prompt | Step::Setting)
-            && place.session == self.session.id
+        matches!(
+            self.step,
+            ChatStep::Line | ChatStep::Prompt | ChatStep::Setting
+        ) && place.session == self.session.id
     }
 
     /// Ends the line of a background turn that has ended, since nothing else follows.
     fn end_background_turn(&mut self, chunk: &[u8]) {
-        if self.step == Step::Line && matches!(TurnStep::of(chunk), TurnStep::Ends { .. }) {
+        if self.step == ChatStep::Line && matches!(TurnStep::of(chunk), TurnStep::Ends { .. }) {
             self.output.view.next_turn();
         }
     }
@@ -265,13 +267,13 @@ impl ChatClient {
 impl ClientSink for ChatClient {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         self.output.recorder.reply(&answer);
-        if token == OTHER || self.step == Step::Over {
+        if token == OTHER || self.step == ChatStep::Over {
             return;
         }
         match (self.step, answer) {
             (_, Err(error)) => self.failed(&error),
-            (Step::Initialize, Ok(_)) => self.connect(),
-            (Step::Connect, Ok(reply)) => {
+            (ChatStep::Initialize, Ok(_)) => self.connect(),
+            (ChatStep::Connect, Ok(reply)) => {
                 if let Reply::Status(status) = reply {
                     if let Some(note) = calls::package_runner_note(&status) {
                         self.output.view.note(&note);
@@ -280,14 +282,14 @@ impl ClientSink for ChatClient {
                 }
                 self.open();
             }
-            (Step::Ensure, Ok(Reply::Session(session))) => {
+            (ChatStep::Ensure, Ok(Reply::Session(session))) => {
                 self.output.session(&session);
                 self.set_offers(&session.state);
                 let about = "/help lists the commands, Ctrl-D leaves";
                 self.output.view.note(about);
                 self.await_line();
             }
-            (Step::Replace, Ok(Reply::Session(session))) => {
+            (ChatStep::Replace, Ok(Reply::Session(session))) => {
                 if let Some(close) = self.session.close() {
                     self.actions.push_back(ClientAction::Command(OTHER, close));
                 }
@@ -296,8 +298,8 @@ impl ClientSink for ChatClient {
                 self.output.view.note("new session");
                 self.await_line();
             }
-            (Step::Prompt, Ok(Reply::Turn(summary))) => self.turn_ended(&summary),
-            (Step::Setting, Ok(Reply::Setting(result))) => {
+            (ChatStep::Prompt, Ok(Reply::Turn(summary))) => self.turn_ended(&summary),
+            (ChatStep::Setting, Ok(Reply::Setting(result))) => {
                 self.set_offers(&result.state);
                 if let Some(note) = self.offers.current() {
                     self.output.view.note(&note);
@@ -315,7 +317,7 @@ impl ClientSink for ChatClient {
         }
     }
 
-    fn delta(&mut self, place: ChunkAddress<'_>, delta: Delta<'_>, json: &[u8]) {
+    fn delta(&mut self, place: ChunkAddress<'_>, delta: TextDelta<'_>, json: &[u8]) {
         if self.shows(place) {
             self.output.delta(place, delta, json);
         }
@@ -399,7 +401,7 @@ impl ClientConnection for ChatClient {
             ChatInput::Editor(event) => {
                 self.editor.note_event();
                 match event {
-                    _ if self.step != Step::Line => {}
+                    _ if self.step != ChatStep::Line => {}
                     EditorEvent::Line(line) => self.line(line),
                     EditorEvent::Interrupted => {
                         self.output.view.note("Ctrl-D or /quit leaves the chat");
@@ -425,7 +427,7 @@ impl ClientConnection for ChatClient {
         // A question, and the prompt for a line, follow the output before them.
         if self.questions.is_due() {
             self.questions.show(self.output.view.hold());
-        } else if self.step == Step::Line && !self.questions.is_open() {
+        } else if self.step == ChatStep::Line && !self.questions.is_open() {
             self.editor.read();
         }
     }
@@ -433,18 +435,18 @@ impl ClientConnection for ChatClient {
     fn interrupted(&mut self, _: bool, signal: Interrupt) {
         let code = ErrorKind::Cancelled.exit_code();
         match (signal, self.step, self.interrupted) {
-            (_, Step::Over, _) => self.actions.push_back(ClientAction::Hurry),
-            (Interrupt::Int, Step::Prompt, Interrupted::No) => {
+            (_, ChatStep::Over, _) => self.actions.push_back(ClientAction::Hurry),
+            (Interrupt::Int, ChatStep::Prompt, Interrupted::No) => {
                 self.interrupted = Interrupted::Once;
                 let cancel = calls::cancel(&self.session.id);
                 self.actions.push_back(ClientAction::Command(OTHER, cancel));
             }
             // The turn ended, or the editor had not begun, when the user pressed Ctrl-C.
-            (Interrupt::Int, Step::Line, Interrupted::No) => {
+            (Interrupt::Int, ChatStep::Line, Interrupted::No) => {
                 self.interrupted = Interrupted::Once;
                 self.output.view.note("Ctrl-D or /quit leaves the chat");
             }
-            (Interrupt::Int, Step::Prompt, _) => {
+            (Interrupt::Int, ChatStep::Prompt, _) => {
                 self.interrupted = Interrupted::Leaves;
                 self.leave(code);
                 self.actions.push_back(ClientAction::Hurry);

@@ -1,6 +1,6 @@
 //! The session of a chat: its id, and the calls that open it and begin its turns.
 
-use crate::cli::run::calls::{PromptTerms, Steps};
+use crate::cli::run::calls::{PromptOptions, Steps};
 use crate::core::client::{Command, History};
 use crate::core::session_id::{is_unnamed, name_of, unnamed};
 use crate::proto::wire;
@@ -25,7 +25,7 @@ pub struct ChatSession {
     /// Agent that the command line names; `None` for the agent of the session.
     pub agent: Option<String>,
     pub options: Box<wire::SessionOptions>,
-    pub terms: PromptTerms,
+    pub terms: PromptOptions,
     pub steps: Steps,
     /// Values that are sent with the first prompt.
     pub context: Box<Map<String, Value>>,
@@ -130,7 +130,7 @@ mod tests {
             cwd: "/".to_owned(),
             agent: None,
             options: Box::default(),
-            terms: PromptTerms {
+            terms: PromptOptions {
                 retry: true,
                 max_time: None,
                 elapsed: std::time::Duration::ZERO,

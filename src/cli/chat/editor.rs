@@ -46,7 +46,7 @@ pub struct LineEditor {
     orders: SyncSender<()>,
     /// Text that waits for the end of the input.
     pending: Vec<u8>,
-    shared: Arc<Shared>,
+    shared: Arc<EditorState>,
     is_reading: bool,
 }
 
@@ -60,7 +60,7 @@ impl LineEditor {
         events: mpsc::Sender<ChatInput>,
         logs: TerminalLogs,
     ) -> anyhow::Result<Self> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(EditorState::default());
         let mut editor = editor(&shared).context("cannot use the terminal")?;
         let history = history.and_then(|file| {
             let opened = open_history(&file, &mut editor);
@@ -127,7 +127,7 @@ impl LineEditor {
 
 /// State that the editor's thread and its handle share.
 #[derive(Default)]
-struct Shared {
+struct EditorState {
     offers: Mutex<Offers>,
     /// `true` if the user has entered text.
     is_typed: AtomicBool,
@@ -135,7 +135,7 @@ struct Shared {
     continues: AtomicBool,
 }
 
-impl Shared {
+impl EditorState {
     fn offers(&self) -> MutexGuard<'_, Offers> {
         self.offers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -143,7 +143,7 @@ impl Shared {
 
 type ChatEditor = Editor<ChatHelper, DefaultHistory>;
 
-fn editor(shared: &Arc<Shared>) -> rustyline::Result<ChatEditor> {
+fn editor(shared: &Arc<EditorState>) -> rustyline::Result<ChatEditor> {
     let config = Config::builder()
         .max_history_size(HISTORY)?
         .completion_type(CompletionType::List)
@@ -159,7 +159,7 @@ fn editor(shared: &Arc<Shared>) -> rustyline::Result<ChatEditor> {
     editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::NONE), enter());
     editor.bind_sequence(KeyEvent::ctrl('j'), enter());
     editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
-    let interrupt = EventHandler::Conditional(Box::new(Interrupt));
+    let interrupt = EventHandler::Conditional(Box::new(CtrlC));
     editor.bind_sequence(KeyEvent::ctrl('c'), interrupt);
     Ok(editor)
 }
@@ -237,7 +237,7 @@ fn remember(editor: &mut ChatEditor, history: Option<&HistoryFile>, line: &str) 
 
 /// Enter ends the input, unless `\` is before the cursor: that becomes a new line, as its completion. Of the editor's
 /// commands, only a completion replaces text and leaves the cursor behind it.
-struct Enter(Arc<Shared>);
+struct Enter(Arc<EditorState>);
 
 impl ConditionalEventHandler for Enter {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, cx: &EventContext) -> Option<Cmd> {
@@ -248,9 +248,9 @@ impl ConditionalEventHandler for Enter {
 }
 
 /// Ctrl-C clears the input; if it is empty, ends it.
-struct Interrupt;
+struct CtrlC;
 
-impl ConditionalEventHandler for Interrupt {
+impl ConditionalEventHandler for CtrlC {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, cx: &EventContext) -> Option<Cmd> {
         Some(if cx.line().is_empty() {
             Cmd::Interrupt
@@ -262,7 +262,7 @@ impl ConditionalEventHandler for Interrupt {
 
 /// Completion of commands, their arguments and file names.
 struct ChatHelper {
-    shared: Arc<Shared>,
+    shared: Arc<EditorState>,
     files: FilenameCompleter,
 }
 

@@ -4,7 +4,7 @@ use crate::cli::run::calls::Steps;
 
 /// Reply or input that the chat waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum ChatStep {
     Initialize,
     Connect,
     Ensure,
@@ -18,7 +18,7 @@ pub enum Step {
     Over,
 }
 
-impl Step {
+impl ChatStep {
     /// Returns the progress to show during the step.
     pub fn progress(self, steps: &Steps) -> Option<String> {
         match self {

@@ -13,11 +13,11 @@ use clap::{Args, ValueEnum};
 pub struct CompletionsArgs {
     /// Shell that runs the script
     #[arg(value_enum)]
-    pub shell: Shell,
+    pub shell: CompletionShell,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Shell {
+pub enum CompletionShell {
     Bash,
     Zsh,
     Fish,

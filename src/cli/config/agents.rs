@@ -6,10 +6,10 @@ mod locks;
 #[cfg(test)]
 mod tests;
 
-use super::fault::{Fault, KeyPath};
+use super::fault::{ConfigFault, KeyPath};
 use super::file::{AgentTable, PermissionTable};
 use super::permissions::apply;
-use super::source::Source;
+use super::source::ConfigSource;
 use crate::core::agent_names::check_name;
 use crate::core::asking::Asking;
 use crate::core::backend_options::BackendOptions;
@@ -92,7 +92,7 @@ pub struct ConfiguredAgent {
 
 /// Facts that the resolution of agents needs.
 #[derive(Clone, Copy)]
-pub struct Context<'a> {
+pub struct ResolutionContext<'a> {
     /// Permissions of all agents; tools that they declare are known in the tool lists of agents.
     pub policy: &'a Policy,
     /// Returns `true` for the name of a built-in agent.
@@ -106,7 +106,7 @@ const MAX_DEPTH: usize = 32;
 struct Definition<'a> {
     name: &'a str,
     table: &'a AgentTable,
-    source: &'a Source<'a>,
+    source: &'a ConfigSource<'a>,
 }
 
 /// Agent that a definition extends.
@@ -124,7 +124,7 @@ impl Definition<'_> {
         KeyPath::of(&["agents", self.name])
     }
 
-    fn error(&self, fault: Fault) -> Error {
+    fn error(&self, fault: ConfigFault) -> Error {
         self.source.error(&fault.below(&self.path()))
     }
 }
@@ -134,8 +134,8 @@ impl Definition<'_> {
 /// # Errors
 /// A definition is not valid, extends an unknown agent or itself, or two agents have the same name.
 pub fn resolve(
-    sources: &[Source<'_>],
-    context: Context<'_>,
+    sources: &[ConfigSource<'_>],
+    context: ResolutionContext<'_>,
 ) -> Result<Vec<ConfiguredAgent>, Error> {
     let mut definitions: Vec<Definition<'_>> = Vec::new();
     for source in sources {
@@ -150,14 +150,14 @@ pub fn resolve(
         own.sort_by_cached_key(|own| source.order(&own.path()));
         for definition in own {
             check_name(definition.name)
-                .map_err(|why| source.error(&Fault::of_key(definition.path(), why)))?;
+                .map_err(|why| source.error(&ConfigFault::of_key(definition.path(), why)))?;
             let mut known = definitions.iter();
             if let Some(first) = known.find(|known| known.name == definition.name) {
                 let place = first.source.place(&first.path());
                 let why = format!("the agent is also defined at {place}; rename one of them");
-                return Err(source.error(&Fault {
+                return Err(source.error(&ConfigFault {
                     kind: ErrorKind::DuplicateAgent,
-                    ..Fault::of_key(definition.path(), why)
+                    ..ConfigFault::of_key(definition.path(), why)
                 }));
             }
             definitions.push(definition);
@@ -191,7 +191,7 @@ pub fn policy_of_agent(base: &Policy, agent: &ConfiguredAgent) -> Result<Policy,
 
 impl PermissionLayer {
     /// Returns a policy with these permissions added.
-    fn add_to(&self, mut policy: Policy) -> Result<Policy, Fault> {
+    fn add_to(&self, mut policy: Policy) -> Result<Policy, ConfigFault> {
         let label = format!("agent {:?}: ", self.agent);
         if self.restricts {
             let mut own = policy.without_rules();
@@ -210,14 +210,15 @@ impl PermissionLayer {
 fn resolve_one(
     definitions: &[Definition<'_>],
     row: &mut Vec<usize>,
-    context: Context<'_>,
+    context: ResolutionContext<'_>,
 ) -> Result<ConfiguredAgent, Error> {
     let number = row.last().copied().unwrap_or_default();
     let definition = &definitions[number];
     let parent = match definition.table.extends.as_deref() {
         None => Parent::None,
         Some(name) => {
-            let wrong = |why: String| definition.error(Fault::new(KeyPath::of(&["extends"]), why));
+            let wrong =
+                |why: String| definition.error(ConfigFault::new(KeyPath::of(&["extends"]), why));
             let is_builtin = (context.is_builtin)(name);
             // An agent may extend the built-in agent of its own name.
             let is_self = name == definition.name && is_builtin;

@@ -1,7 +1,7 @@
 //! Check of a document against the schema of the configuration: keys and types.
 
 use super::document::Located;
-use super::fault::{Fault, KeyPath, Step};
+use super::fault::{ConfigFault, KeyPath, PathStep};
 use super::schema::{Alternative, alternatives, words};
 use crate::core::policy::unknown;
 use serde_json::Value;
@@ -11,9 +11,9 @@ use toml::de::{DeTable, DeValue};
 ///
 /// # Errors
 /// A key is unknown, or a value has another type than the schema allows.
-pub fn check(value: &Located<'_>, part: &'static Value, path: &KeyPath) -> Result<(), Fault> {
+pub fn check(value: &Located<'_>, part: &'static Value, path: &KeyPath) -> Result<(), ConfigFault> {
     let allowed = alternatives(part);
-    let wrong = || Fault::new(path.clone(), expected(&allowed, path));
+    let wrong = || ConfigFault::new(path.clone(), expected(&allowed, path));
     let of_type = |name: &str| {
         let mut all = allowed.iter();
         all.find(|one| is_any(one.schema) || one.schema["type"] == name)
@@ -34,7 +34,7 @@ pub fn check(value: &Located<'_>, part: &'static Value, path: &KeyPath) -> Resul
             let most = found.schema["maximum"].as_i64().unwrap_or(i64::MAX);
             match parsed.filter(|parsed| (least..=most).contains(parsed)) {
                 Some(_) => Ok(()),
-                None => Err(Fault::new(
+                None => Err(ConfigFault::new(
                     path.clone(),
                     format!("must be a whole number from {least} to {most}"),
                 )),
@@ -48,9 +48,9 @@ pub fn check(value: &Located<'_>, part: &'static Value, path: &KeyPath) -> Resul
                 let mut kinds = kinds.iter();
                 if !kinds.any(|one| is_any(one.schema) || one.schema["type"] == name) {
                     let why = expected(&allowed, path);
-                    return Err(Fault::new(path.then(Step::Item(n)), why));
+                    return Err(ConfigFault::new(path.then(PathStep::Item(n)), why));
                 }
-                check(item, items, &path.then(Step::Index(n)))?;
+                check(item, items, &path.then(PathStep::Index(n)))?;
             }
             Ok(())
         }
@@ -59,7 +59,11 @@ pub fn check(value: &Located<'_>, part: &'static Value, path: &KeyPath) -> Resul
     }
 }
 
-fn check_table(table: &DeTable<'_>, schema: &'static Value, path: &KeyPath) -> Result<(), Fault> {
+fn check_table(
+    table: &DeTable<'_>,
+    schema: &'static Value,
+    path: &KeyPath,
+) -> Result<(), ConfigFault> {
     // The table is sorted by name; the entry that comes first in the file is reported.
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
@@ -73,7 +77,10 @@ fn check_table(table: &DeTable<'_>, schema: &'static Value, path: &KeyPath) -> R
                 .flatten()
                 .map(|(key, _)| key.as_str())
                 .collect();
-            return Err(Fault::of_key(path.key(key), unknown("key", key, &keys)));
+            return Err(ConfigFault::of_key(
+                path.key(key),
+                unknown("key", key, &keys),
+            ));
         }
     }
     for (key, value) in entries {
@@ -88,7 +95,7 @@ fn check_table(table: &DeTable<'_>, schema: &'static Value, path: &KeyPath) -> R
 }
 
 /// Checks a string that may be restricted to words.
-fn check_word(text: &str, allowed: &[Alternative], path: &KeyPath) -> Result<(), Fault> {
+fn check_word(text: &str, allowed: &[Alternative], path: &KeyPath) -> Result<(), ConfigFault> {
     let strings = || allowed.iter().filter(|one| one.schema["type"] == "string");
     let known: Vec<&str> = strings().flat_map(|one| words(one.schema)).collect();
     let is_free = strings().any(|one| words(one.schema).is_empty());
@@ -97,7 +104,7 @@ fn check_word(text: &str, allowed: &[Alternative], path: &KeyPath) -> Result<(),
     }
     let name = strings().find_map(|one| one.name).unwrap_or("value");
     let why = unknown(&name.to_lowercase(), text, &known);
-    Err(Fault::new(path.clone(), why))
+    Err(ConfigFault::new(path.clone(), why))
 }
 
 /// Returns `true` if a part of the schema allows all values.

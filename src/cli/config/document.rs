@@ -1,6 +1,6 @@
 //! A parsed TOML document: its values without their places for the types, and the place of each key.
 
-use super::fault::{Fault, KeyPath, Step};
+use super::fault::{ConfigFault, KeyPath, PathStep};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 use std::ops::Range;
@@ -9,14 +9,14 @@ use toml::de::{DeTable, DeValue};
 
 /// Position in a file; both numbers begin with 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct TextPosition {
     /// Line.
     pub line: usize,
     /// Column, in characters.
     pub column: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TextPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
@@ -27,13 +27,13 @@ pub type Located<'i> = Spanned<DeValue<'i>>;
 
 /// Text with the positions of its lines, so that places are found without reading the text again.
 #[derive(Debug)]
-struct Lines<'i> {
+struct LineStarts<'i> {
     text: &'i str,
     /// Position of the first byte of each line.
     starts: Vec<usize>,
 }
 
-impl<'i> Lines<'i> {
+impl<'i> LineStarts<'i> {
     fn new(text: &'i str) -> Self {
         let breaks = memchr::memchr_iter(b'\n', text.as_bytes());
         let starts = std::iter::once(0).chain(breaks.map(|at| at + 1));
@@ -44,10 +44,10 @@ impl<'i> Lines<'i> {
     }
 
     /// Returns the place of a byte.
-    fn place(&self, byte: usize) -> Place {
+    fn place(&self, byte: usize) -> TextPosition {
         let line = self.starts.partition_point(|start| *start <= byte).max(1);
         let before = self.text.get(self.starts[line - 1]..byte);
-        Place {
+        TextPosition {
             line,
             column: 1 + before.unwrap_or_default().chars().count(),
         }
@@ -56,8 +56,8 @@ impl<'i> Lines<'i> {
 
 /// TOML document with the positions of its keys and values.
 #[derive(Debug)]
-pub struct Document<'i> {
-    lines: Lines<'i>,
+pub struct TomlDocument<'i> {
+    lines: LineStarts<'i>,
     /// The root table.
     pub root: Located<'i>,
 }
@@ -66,20 +66,20 @@ pub struct Document<'i> {
 #[derive(Debug)]
 pub struct SyntaxError<'i> {
     /// Place of the error.
-    pub place: Place,
+    pub place: TextPosition,
     /// Reason of the parser.
     pub why: String,
     /// Line of the text.
     pub line: &'i str,
 }
 
-impl<'i> Document<'i> {
+impl<'i> TomlDocument<'i> {
     /// Parses a document.
     ///
     /// # Errors
     /// The text is not valid TOML.
     pub fn parse(text: &'i str) -> Result<Self, SyntaxError<'i>> {
-        let lines = Lines::new(text);
+        let lines = LineStarts::new(text);
         match DeTable::parse(text) {
             Ok(root) => {
                 let span = root.span();
@@ -100,7 +100,7 @@ impl<'i> Document<'i> {
 
     /// Returns the place of a fault: of its key, or of its value.
     #[must_use]
-    pub fn place(&self, fault: &Fault) -> Place {
+    pub fn place(&self, fault: &ConfigFault) -> TextPosition {
         let (key, value) = self.spans(&fault.path);
         let span = if fault.at_key { key } else { value };
         self.lines.place(span.start)
@@ -108,7 +108,7 @@ impl<'i> Document<'i> {
 
     /// Returns the place of a key.
     #[must_use]
-    pub fn place_of_key(&self, path: &KeyPath) -> Place {
+    pub fn place_of_key(&self, path: &KeyPath) -> TextPosition {
         self.lines.place(self.position_of_key(path))
     }
 
@@ -124,10 +124,10 @@ impl<'i> Document<'i> {
         let mut key = value.span();
         for step in &path.0 {
             let next = match (step, value.get_ref()) {
-                (Step::Key(name), DeValue::Table(table)) => {
+                (PathStep::Key(name), DeValue::Table(table)) => {
                     table.iter().find(|(known, _)| known.as_ref() == name)
                 }
-                (Step::Index(n) | Step::Item(n), DeValue::Array(list)) => {
+                (PathStep::Index(n) | PathStep::Item(n), DeValue::Array(list)) => {
                     let Some(item) = list.get(*n) else {
                         break;
                     };
@@ -148,32 +148,34 @@ impl<'i> Document<'i> {
     ///
     /// # Errors
     /// A value is a date, or a number that JSON does not have.
-    pub fn to_json(&self) -> Result<Value, Fault> {
+    pub fn to_json(&self) -> Result<Value, ConfigFault> {
         to_json(&self.root, &KeyPath::default())
     }
 }
 
-fn to_json(value: &Located<'_>, path: &KeyPath) -> Result<Value, Fault> {
+fn to_json(value: &Located<'_>, path: &KeyPath) -> Result<Value, ConfigFault> {
     Ok(match value.get_ref() {
         DeValue::String(text) => Value::String(text.to_string()),
         DeValue::Boolean(set) => Value::Bool(*set),
         DeValue::Integer(number) => {
             let parsed = i64::from_str_radix(number.as_str(), number.radix());
             let why = "the number is too large; write it as a string";
-            parsed.map_err(|_| Fault::new(path.clone(), why))?.into()
+            parsed
+                .map_err(|_| ConfigFault::new(path.clone(), why))?
+                .into()
         }
         DeValue::Float(number) => {
             let parsed = number.as_str().parse().ok().and_then(Number::from_f64);
             let why = "must be a finite number";
-            Value::Number(parsed.ok_or_else(|| Fault::new(path.clone(), why))?)
+            Value::Number(parsed.ok_or_else(|| ConfigFault::new(path.clone(), why))?)
         }
         DeValue::Datetime(_) => {
             let why = "must not be a date; write it as a string, in quotes";
-            return Err(Fault::new(path.clone(), why));
+            return Err(ConfigFault::new(path.clone(), why));
         }
         DeValue::Array(list) => {
             let items = list.iter().enumerate();
-            let item = |(n, item)| to_json(item, &path.then(Step::Index(n)));
+            let item = |(n, item)| to_json(item, &path.then(PathStep::Index(n)));
             Value::Array(items.map(item).collect::<Result<_, _>>()?)
         }
         DeValue::Table(table) => {
@@ -185,7 +187,7 @@ fn to_json(value: &Located<'_>, path: &KeyPath) -> Result<Value, Fault> {
                 table
                     .iter()
                     .map(entry)
-                    .collect::<Result<Map<_, _>, Fault>>()?,
+                    .collect::<Result<Map<_, _>, ConfigFault>>()?,
             )
         }
     })

@@ -1,7 +1,7 @@
 //! Changes of the user's configuration file that keep its comments and format.
 
-use super::agents::{Context, resolve};
-use super::source::{Origin, Source};
+use super::agents::{ResolutionContext, resolve};
+use super::source::{ConfigSource, FileOwner};
 use super::{UserFile, user_policy, write};
 use crate::core::agent_names::check_name;
 use crate::core::error::{Error, ErrorKind, invalid};
@@ -187,9 +187,9 @@ fn first_printed(table: &mut Table) -> Option<&mut Table> {
 
 /// Checks a text as the user's configuration.
 fn check(file: &Path, text: &str, is_builtin: &dyn Fn(&str) -> bool) -> Result<(), Error> {
-    let source = Source::parse(&file.to_string_lossy(), text, Origin::User)?;
+    let source = ConfigSource::parse(&file.to_string_lossy(), text, FileOwner::User)?;
     let policy = user_policy(Some(&source), super::home(), None)?;
-    let context = Context {
+    let context = ResolutionContext {
         policy: &policy,
         is_builtin,
     };

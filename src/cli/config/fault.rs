@@ -5,7 +5,7 @@ use std::fmt;
 
 /// Step of a path into a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// Key of a table.
     Key(String),
     /// Table in a list of tables.
@@ -16,19 +16,19 @@ pub enum Step {
 
 /// Path of a key in a configuration file, such as `permissions.rules[1].path`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KeyPath(pub Vec<Step>);
+pub struct KeyPath(pub Vec<PathStep>);
 
 impl KeyPath {
     /// Creates a path of keys.
     #[must_use]
     pub fn of(keys: &[&str]) -> Self {
-        let step = |key: &&str| Step::Key((*key).to_owned());
+        let step = |key: &&str| PathStep::Key((*key).to_owned());
         Self(keys.iter().map(step).collect())
     }
 
     /// Returns this path with one more step.
     #[must_use]
-    pub fn then(&self, step: Step) -> Self {
+    pub fn then(&self, step: PathStep) -> Self {
         let mut steps = self.0.clone();
         steps.push(step);
         Self(steps)
@@ -37,7 +37,7 @@ impl KeyPath {
     /// Returns this path with one more key.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
-        self.then(Step::Key(key.to_owned()))
+        self.then(PathStep::Key(key.to_owned()))
     }
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for KeyPath {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         for (n, step) in self.0.iter().enumerate() {
             match step {
-                Step::Key(key) => {
+                PathStep::Key(key) => {
                     let dot = if n > 0 { "." } else { "" };
                     if !key.is_empty() && key.chars().all(is_plain) {
                         write!(f, "{dot}{key}")?;
@@ -54,8 +54,8 @@ impl fmt::Display for KeyPath {
                         write!(f, "{dot}{key:?}")?;
                     }
                 }
-                Step::Index(n) => write!(f, "[{}]", n + 1)?,
-                Step::Item(_) => {}
+                PathStep::Index(n) => write!(f, "[{}]", n + 1)?,
+                PathStep::Item(_) => {}
             }
         }
         Ok(())
@@ -64,7 +64,7 @@ impl fmt::Display for KeyPath {
 
 /// Fault of a key or its value.
 #[derive(Debug)]
-pub struct Fault {
+pub struct ConfigFault {
     /// Path of the key.
     pub path: KeyPath,
     /// Reason and remedy.
@@ -75,7 +75,7 @@ pub struct Fault {
     pub kind: ErrorKind,
 }
 
-impl Fault {
+impl ConfigFault {
     /// Creates a fault of a value.
     pub fn new(path: KeyPath, why: impl Into<String>) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! Conversion of permission tables to policies.
 
-use super::fault::{Fault, KeyPath, Step};
+use super::fault::{ConfigFault, KeyPath, PathStep};
 use super::file::{AgentPermissions, PermissionTable, RuleTable};
 use super::values::Texts;
 use crate::core::policy::{Effect, Mode, PRESETS, Policy, Preset, Rule, unknown};
@@ -10,7 +10,7 @@ use crate::core::policy::{Effect, Mode, PRESETS, Policy, Preset, Rule, unknown};
 ///
 /// # Errors
 /// A value is not valid; the path is relative to the table.
-pub fn apply(table: &PermissionTable, policy: &mut Policy, label: &str) -> Result<(), Fault> {
+pub fn apply(table: &PermissionTable, policy: &mut Policy, label: &str) -> Result<(), ConfigFault> {
     if table.default.is_some() && table.preset.is_some() {
         return Err(not_both("default", "preset"));
     }
@@ -48,7 +48,7 @@ pub fn apply(table: &PermissionTable, policy: &mut Policy, label: &str) -> Resul
         })?;
     }
     for (n, table) in table.rules.iter().flatten().enumerate() {
-        let path = KeyPath::of(&["rules"]).then(Step::Index(n));
+        let path = KeyPath::of(&["rules"]).then(PathStep::Index(n));
         let rule = rule(table, n + 1, policy, label).map_err(|fault| fault.below(&path))?;
         policy.add(rule);
     }
@@ -59,7 +59,7 @@ pub fn apply(table: &PermissionTable, policy: &mut Policy, label: &str) -> Resul
 ///
 /// # Errors
 /// The name is neither a mode nor a preset.
-pub fn table_of(permissions: &AgentPermissions) -> Result<PermissionTable, Fault> {
+pub fn table_of(permissions: &AgentPermissions) -> Result<PermissionTable, ConfigFault> {
     let name = match permissions {
         AgentPermissions::Named(name) => name,
         AgentPermissions::Table(table) => return Ok((**table).clone()),
@@ -72,7 +72,7 @@ pub fn table_of(permissions: &AgentPermissions) -> Result<PermissionTable, Fault
             .chain(PRESETS.iter().map(|preset| preset.name))
             .collect();
         let why = unknown("mode or preset", name, &names);
-        return Err(Fault::new(KeyPath::default(), why));
+        return Err(ConfigFault::new(KeyPath::default(), why));
     }
     Ok(PermissionTable {
         default: mode,
@@ -86,33 +86,38 @@ pub fn each(
     texts: Option<&Texts>,
     key: &str,
     mut take: impl FnMut(&str) -> Result<(), String>,
-) -> Result<(), Fault> {
+) -> Result<(), ConfigFault> {
     let path = KeyPath::of(&[key]);
     match texts {
         None => Ok(()),
-        Some(Texts::One(text)) => take(text).map_err(|why| Fault::new(path, why)),
+        Some(Texts::One(text)) => take(text).map_err(|why| ConfigFault::new(path, why)),
         Some(Texts::Many(texts)) => texts.iter().enumerate().try_for_each(|(n, text)| {
-            take(text).map_err(|why| Fault::new(path.then(Step::Item(n)), why))
+            take(text).map_err(|why| ConfigFault::new(path.then(PathStep::Item(n)), why))
         }),
     }
 }
 
 /// Creates the fault of two keys that exclude each other.
-pub fn not_both(one: &str, other: &str) -> Fault {
+pub fn not_both(one: &str, other: &str) -> ConfigFault {
     let why = format!("cannot be combined with {one}; remove one of them");
-    Fault::new(KeyPath::of(&[other]), why)
+    ConfigFault::new(KeyPath::of(&[other]), why)
 }
 
-fn rule(table: &RuleTable, number: usize, policy: &Policy, label: &str) -> Result<Rule, Fault> {
+fn rule(
+    table: &RuleTable,
+    number: usize,
+    policy: &Policy,
+    label: &str,
+) -> Result<Rule, ConfigFault> {
     let name = match table.name.as_deref() {
         None => format!("{label}rule {number}"),
         Some("") => {
             let why = "the name of a rule must not be empty";
-            return Err(Fault::new(KeyPath::of(&["name"]), why));
+            return Err(ConfigFault::new(KeyPath::of(&["name"]), why));
         }
         Some(name) => format!("{label}rule {name:?}"),
     };
-    let whole = |why: &str| Fault::new(KeyPath::default(), why);
+    let whole = |why: &str| ConfigFault::new(KeyPath::default(), why);
     let effect = table.effect.ok_or_else(|| {
         whole("the rule has no effect; add effect = \"allow\", \"ask\" or \"deny\"")
     })?;
@@ -126,7 +131,7 @@ fn rule(table: &RuleTable, number: usize, policy: &Policy, label: &str) -> Resul
     for (key, texts) in [("without", &table.without)].iter().chain(&conditions) {
         if texts.as_ref().is_some_and(Texts::is_empty) {
             let why = "must not be an empty list; an empty list matches nothing";
-            return Err(Fault::new(KeyPath::of(&[key]), why));
+            return Err(ConfigFault::new(KeyPath::of(&[key]), why));
         }
     }
     let mut rule = Rule::new(name, effect);

@@ -10,7 +10,7 @@ pub const NAME: &str = ".acpipe.toml";
 
 /// Result of the search for a project's file.
 #[derive(Debug, Default)]
-pub struct Search {
+pub struct ProjectFileSearch {
     /// Path of the file, and the open file or the reason why it cannot be read.
     pub found: Option<(PathBuf, io::Result<File>)>,
     /// Files that have no effect because of their owners.
@@ -23,8 +23,8 @@ pub struct Search {
 /// directories, files and `.git` above or in a directory that all can write. It must neither choose the agent of the
 /// projects below it, nor hide the user's own file.
 #[must_use]
-pub fn find(cwd: &Path, home: Option<&Path>) -> Search {
-    let mut search = Search::default();
+pub fn find(cwd: &Path, home: Option<&Path>) -> ProjectFileSearch {
+    let mut search = ProjectFileSearch::default();
     let file_system = cwd.metadata().ok().as_ref().and_then(device);
     for dir in cwd.ancestors() {
         if dir.metadata().ok().as_ref().and_then(device) != file_system {

@@ -1,8 +1,8 @@
 //! A configuration file that was read and checked: its content, and the places of its keys.
 
 use super::check::check;
-use super::document::{Document, Place, SyntaxError};
-use super::fault::{Fault, KeyPath, Step};
+use super::document::{SyntaxError, TextPosition, TomlDocument};
+use super::fault::{ConfigFault, KeyPath, PathStep};
 use super::file::ConfigFile;
 use super::schema::schema;
 use crate::core::error::{Error, ErrorKind};
@@ -10,7 +10,7 @@ use serde_path_to_error::Segment;
 
 /// Owner of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum FileOwner {
     /// The user.
     User,
     /// The project that the agent works in.
@@ -22,35 +22,35 @@ pub enum Origin {
 
 /// Configuration file with its content.
 #[derive(Debug)]
-pub struct Source<'t> {
+pub struct ConfigSource<'t> {
     /// Path of the file, for messages; empty for a text without a file.
     pub file: String,
     /// Owner of the file.
-    pub origin: Origin,
+    pub origin: FileOwner,
     /// Content of the file.
     pub content: ConfigFile,
-    document: Document<'t>,
+    document: TomlDocument<'t>,
 }
 
-impl<'t> Source<'t> {
+impl<'t> ConfigSource<'t> {
     /// Parses a configuration file and checks its keys and types.
     ///
     /// # Errors
     /// The text is not valid: place, key, reason and remedy.
-    pub fn parse(file: &str, text: &'t str, origin: Origin) -> Result<Self, Error> {
+    pub fn parse(file: &str, text: &'t str, origin: FileOwner) -> Result<Self, Error> {
         let file = file.to_owned();
-        let document = Document::parse(text).map_err(|error| of_syntax(&file, &error))?;
-        let wrong = |fault: Fault| located(&file, document.place(&fault), &fault);
+        let document = TomlDocument::parse(text).map_err(|error| of_syntax(&file, &error))?;
+        let wrong = |fault: ConfigFault| located(&file, document.place(&fault), &fault);
         check(&document.root, schema(), &KeyPath::default()).map_err(wrong)?;
         let value = document.to_json().map_err(wrong)?;
         let content = serde_path_to_error::deserialize(value).map_err(|error| {
             let steps = error.path().iter().filter_map(|segment| match segment {
-                Segment::Map { key } => Some(Step::Key(key.clone())),
-                Segment::Seq { index } => Some(Step::Index(*index)),
+                Segment::Map { key } => Some(PathStep::Key(key.clone())),
+                Segment::Seq { index } => Some(PathStep::Index(*index)),
                 Segment::Enum { .. } | Segment::Unknown => None,
             });
             let path = KeyPath(steps.collect());
-            wrong(Fault::new(path, error.into_inner().to_string()))
+            wrong(ConfigFault::new(path, error.into_inner().to_string()))
         })?;
         Ok(Self {
             file,
@@ -62,7 +62,7 @@ impl<'t> Source<'t> {
 
     /// Creates the error for a fault in this file.
     #[must_use]
-    pub fn error(&self, fault: &Fault) -> Error {
+    pub fn error(&self, fault: &ConfigFault) -> Error {
         located(&self.file, self.document.place(fault), fault)
     }
 
@@ -81,17 +81,17 @@ impl<'t> Source<'t> {
     /// Returns `true` for a project's file that the user does not trust.
     #[must_use]
     pub fn is_untrusted(&self) -> bool {
-        self.origin == Origin::Project { is_trusted: false }
+        self.origin == FileOwner::Project { is_trusted: false }
     }
 
     /// Returns `true` for a project's file.
     #[must_use]
     pub fn is_of_project(&self) -> bool {
-        self.origin != Origin::User
+        self.origin != FileOwner::User
     }
 }
 
-fn located(file: &str, place: Place, fault: &Fault) -> Error {
+fn located(file: &str, place: TextPosition, fault: &ConfigFault) -> Error {
     let path = fault.path.to_string();
     let colon = if path.is_empty() { "" } else { ": " };
     at(
@@ -102,7 +102,7 @@ fn located(file: &str, place: Place, fault: &Fault) -> Error {
     )
 }
 
-fn at(file: &str, place: Place, kind: ErrorKind, why: &str) -> Error {
+fn at(file: &str, place: TextPosition, kind: ErrorKind, why: &str) -> Error {
     let colon = if file.is_empty() { "" } else { ":" };
     Error::new(kind, format!("{file}{colon}{place}: {why}"))
 }

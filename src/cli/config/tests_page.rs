@@ -2,7 +2,7 @@
 //! below it.
 
 use super::policy_of;
-use crate::core::policy::{PRESETS, Policy, Subject, Tool};
+use crate::core::policy::{PRESETS, Policy, Subject, ToolProperties};
 use crate::proto::json::to_raw;
 use serde_json::json;
 
@@ -20,11 +20,11 @@ pub fn subject(verb: &str, what: &str, cwd: &str) -> Subject {
         _ => panic!("{verb:?} is no word of the page"),
     };
     let input = to_raw(&input);
-    let tool = Tool {
+    let tool = ToolProperties {
         name,
         kind,
         input: Some(&input),
-        ..Tool::default()
+        ..ToolProperties::default()
     };
     Subject::of_tool(&tool, cwd)
 }

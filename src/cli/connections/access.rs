@@ -1,6 +1,6 @@
 //! Permissions of a client, by its connection.
 
-use super::setup::Access;
+use super::setup::ClientAccess;
 use crate::core::client::{Command, Reply};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::{ClientCapabilities, Done, OnDisconnect, Role};
@@ -17,13 +17,13 @@ pub(super) enum Admission {
 }
 
 /// Decides whether a client may make a call, and adapts the call to the connection.
-pub(super) fn admit(access: Access, command: Command) -> Admission {
+pub(super) fn admit(access: ClientAccess, command: Command) -> Admission {
     match (access, command) {
         (_, Command::Initialize(mut p)) => {
             // The end of the connection shows the end of the client.
             p.process_id = None;
             p.on_disconnect = OnDisconnect::Continue;
-            if access == Access::Observer {
+            if access == ClientAccess::Observer {
                 // Also in sessions that it subscribes to without attaching.
                 p.role = Role::Observer;
                 p.capabilities = ClientCapabilities {
@@ -33,16 +33,16 @@ pub(super) fn admit(access: Access, command: Command) -> Admission {
             }
             Admission::Pass(Command::Initialize(p))
         }
-        (Access::Control, command) => Admission::Pass(command),
+        (ClientAccess::Control, command) => Admission::Pass(command),
         // The daemon has other clients.
         (_, Command::Shutdown) => Admission::Leave(Reply::Done(Done::default())),
-        (Access::Full, command) => Admission::Pass(command),
-        (Access::Observer, Command::Attach(mut p)) => {
+        (ClientAccess::Full, command) => Admission::Pass(command),
+        (ClientAccess::Observer, Command::Attach(mut p)) => {
             p.role = Some(Role::Observer);
             Admission::Pass(Command::Attach(p))
         }
-        (Access::Observer, command) if may_observe(&command) => Admission::Pass(command),
-        (Access::Observer, command) => {
+        (ClientAccess::Observer, command) if may_observe(&command) => Admission::Pass(command),
+        (ClientAccess::Observer, command) => {
             let message = format!(
                 "{} is not allowed: the token of this connection only permits reading; connect with the full token",
                 command.method().name
@@ -67,13 +67,16 @@ mod tests {
     #[test]
     fn observer_may_read_but_not_change() {
         let list = Command::ListAgents(serde_json::from_str("{}").unwrap());
-        assert!(matches!(admit(Access::Observer, list), Admission::Pass(_)));
-        let Admission::Answer(Err(error)) = admit(Access::Observer, command("{}")) else {
+        assert!(matches!(
+            admit(ClientAccess::Observer, list),
+            Admission::Pass(_)
+        ));
+        let Admission::Answer(Err(error)) = admit(ClientAccess::Observer, command("{}")) else {
             panic!("the call was passed on");
         };
         assert_eq!(error.kind, ErrorKind::Forbidden);
         assert!(matches!(
-            admit(Access::Full, command("{}")),
+            admit(ClientAccess::Full, command("{}")),
             Admission::Pass(_)
         ));
     }
@@ -82,7 +85,8 @@ mod tests {
     fn observer_answers_no_requests() {
         let params = r#"{"protocolVersion":1,"capabilities":{"permissions":true,"chunks":false}}"#;
         let initialize = Command::Initialize(serde_json::from_str(params).unwrap());
-        let Admission::Pass(Command::Initialize(p)) = admit(Access::Observer, initialize) else {
+        let Admission::Pass(Command::Initialize(p)) = admit(ClientAccess::Observer, initialize)
+        else {
             panic!("initialize was not passed on");
         };
         assert!(!p.capabilities.permissions);
@@ -92,14 +96,14 @@ mod tests {
 
     #[test]
     fn shutdown_of_a_client_does_not_end_the_daemon() {
-        for access in [Access::Full, Access::Observer] {
+        for access in [ClientAccess::Full, ClientAccess::Observer] {
             assert!(matches!(
                 admit(access, Command::Shutdown),
                 Admission::Leave(_)
             ));
         }
         assert!(matches!(
-            admit(Access::Control, Command::Shutdown),
+            admit(ClientAccess::Control, Command::Shutdown),
             Admission::Pass(_)
         ));
     }

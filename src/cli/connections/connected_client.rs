@@ -1,13 +1,13 @@
 //! One connected client.
 
 use super::face::Face;
-use super::setup::Access;
+use super::setup::ClientAccess;
 use crate::core::acp_notification::AcpNotification;
 use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
-use crate::core::deltas::Delta;
+use crate::core::deltas::TextDelta;
 use crate::core::error::Error;
 use crate::core::update_run::UpdateRun;
 use crate::proto::chunk::Chunk;
@@ -20,7 +20,7 @@ pub struct ConnectedClient {
     output: Arc<OutputQueue>,
     pressure: Pressure,
     /// Permissions of the client.
-    pub(super) access: Access,
+    pub(super) access: ClientAccess,
     /// `true` if the client is in the list of clients with output.
     pub(super) is_listed: bool,
     /// `true` if the connection is to be closed after its output.
@@ -28,7 +28,7 @@ pub struct ConnectedClient {
 }
 
 impl ConnectedClient {
-    pub(super) fn new(face: Face, access: Access, output: Arc<OutputQueue>) -> Self {
+    pub(super) fn new(face: Face, access: ClientAccess, output: Arc<OutputQueue>) -> Self {
         Self {
             face,
             output,
@@ -99,7 +99,7 @@ impl ClientSink for ConnectedClient {
         self.face.sink().chunk(address, chunk, json);
     }
 
-    fn delta(&mut self, address: ChunkAddress<'_>, delta: Delta<'_>, json: &[u8]) {
+    fn delta(&mut self, address: ChunkAddress<'_>, delta: TextDelta<'_>, json: &[u8]) {
         self.face.sink().delta(address, delta, json);
     }
 

@@ -9,7 +9,7 @@ pub struct ConnectionSetup {
     /// Protocol of the client.
     pub face: ClientFace,
     /// Permissions of the client.
-    pub access: Access,
+    pub access: ClientAccess,
     /// How the client is connected.
     pub via: Via,
     /// Settings of the client's own command line and configuration; `None` for those of the loop.
@@ -27,7 +27,7 @@ pub enum ClientFace {
 
 /// Permissions of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum ClientAccess {
     /// Everything but the end of acpipe.
     Full,
     /// Everything, and the end of acpipe.
@@ -53,7 +53,7 @@ impl ConnectionSetup {
     /// Creates the setup of a client that speaks the neutral protocol, with the settings of the loop.
     #[cfg(any(feature = "listen", test))]
     #[must_use]
-    pub fn neutral(access: Access, via: Via) -> Self {
+    pub fn neutral(access: ClientAccess, via: Via) -> Self {
         Self {
             face: ClientFace::Neutral,
             access,

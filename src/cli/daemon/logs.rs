@@ -1,7 +1,7 @@
 //! `acpipe daemon logs`.
 
 use crate::cli::args::daemon::LogsArgs;
-use crate::cli::screen::Content;
+use crate::cli::screen::ScreenContent;
 use crate::cli::screen::to_stdout;
 use crate::cli::{print_note, state_dir};
 use crate::shell::DaemonPlace;
@@ -36,7 +36,7 @@ pub async fn logs(args: &LogsArgs) -> anyhow::Result<u8> {
 }
 
 fn print(text: &[u8]) -> anyhow::Result<()> {
-    to_stdout(Content::Text, |out| {
+    to_stdout(ScreenContent::Text, |out| {
         out.write_all(text)?;
         Ok(out.flush()?)
     })

@@ -5,8 +5,8 @@ use crate::cli::acp::settings::{REINJECTED, face_settings, origin};
 use crate::cli::agent_choice::{is_unnamed_demo, no_agent};
 use crate::cli::args::hints::try_parse;
 use crate::cli::args::{AgentArgs, Verb};
-use crate::cli::connections::{Access, ClientFace, ConnectionSetup, Via};
-use crate::cli::{Origin, UsageError, settings};
+use crate::cli::connections::{ClientAccess, ClientFace, ConnectionSetup, Via};
+use crate::cli::{ContinuedSession, UsageError, settings};
 use crate::core::hub::Settings;
 use crate::core::secret::Secrets;
 use std::os::unix::fs::FileTypeExt as _;
@@ -26,7 +26,8 @@ pub fn setup_of(hello: &Hello, secrets: &Secrets) -> anyhow::Result<ConnectionSe
     let base = Path::new(&hello.cwd);
     let (face, settings) = match cli.verb {
         Verb::Serve(mut args) => {
-            let settings = settings_in(&mut args.agent, base, secrets, &Origin::default())?;
+            let settings =
+                settings_in(&mut args.agent, base, secrets, &ContinuedSession::default())?;
             (ClientFace::Neutral, settings)
         }
         Verb::Acp(mut args) => {
@@ -42,10 +43,10 @@ pub fn setup_of(hello: &Hello, secrets: &Secrets) -> anyhow::Result<ConnectionSe
             (ClientFace::Acp(face), settings)
         }
         Verb::Run(mut args) => {
-            let origin = Origin {
+            let origin = ContinuedSession {
                 cwd: hello.session.cwd.clone(),
                 agent: hello.session.agent.clone(),
-                ..Origin::default()
+                ..ContinuedSession::default()
             };
             let settings = settings_in(&mut args.agent, base, secrets, &origin)?;
             (ClientFace::Neutral, settings)
@@ -57,7 +58,7 @@ pub fn setup_of(hello: &Hello, secrets: &Secrets) -> anyhow::Result<ConnectionSe
     };
     Ok(ConnectionSetup {
         face,
-        access: Access::Full,
+        access: ClientAccess::Full,
         via: Via::Socket,
         settings: Some(Box::new(settings)),
     })
@@ -79,7 +80,7 @@ fn settings_in(
     args: &mut AgentArgs,
     base: &Path,
     secrets: &Secrets,
-    origin: &Origin,
+    origin: &ContinuedSession,
 ) -> anyhow::Result<Settings> {
     args.is_of_client = true;
     let absolute = |path: &mut Option<PathBuf>| {
@@ -97,11 +98,11 @@ fn settings_in(
         .try_for_each(|file| check_file(file))?;
     let cwd = args.cwd.as_deref().unwrap_or(base);
     let cwd = cwd.to_string_lossy().into_owned();
-    let origin = Origin {
+    let origin = ContinuedSession {
         cwd: origin.cwd.clone().or(Some(cwd)),
         agent: origin.agent.clone(),
         default_mode: origin.default_mode,
-        ..Origin::default()
+        ..ContinuedSession::default()
     };
     settings(args, &origin, secrets)
 }

@@ -8,7 +8,7 @@ use super::{check_resident, current_directory, given_options, note_start, start,
 use crate::cli::args::daemon::{DaemonVerb, ResidentArgs, StartArgs};
 use crate::cli::args::hints::try_parse;
 use crate::cli::args::{DaemonArgs, Verb};
-use crate::cli::{Origin, UsageError, settings};
+use crate::cli::{ContinuedSession, UsageError, settings};
 use crate::core::secret::Secrets;
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ impl NextDaemon {
         agent.permissions.config = agent.permissions.config.or(variable);
         // The variables of this process are not those of the daemon.
         agent.is_of_client = true;
-        settings(&agent, &Origin::default(), secrets).map(|_| ())
+        settings(&agent, &ContinuedSession::default(), secrets).map(|_| ())
     }
 }
 

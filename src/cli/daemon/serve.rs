@@ -9,7 +9,7 @@ use crate::cli::connections::{ConnectionSetup, Connections};
 #[cfg(feature = "listen")]
 use crate::cli::http::{ListenOptions, listen};
 use crate::cli::telemetry::Telemetry;
-use crate::cli::{Origin, launch, print_note, settings, state_dir, store_for_clients};
+use crate::cli::{ContinuedSession, launch, print_note, settings, state_dir, store_for_clients};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Hub;
 use crate::core::secret::Secrets;
@@ -69,7 +69,7 @@ async fn serve_clients(
     let login = resident.agent.login();
     let telemetry = Telemetry::start(&resident.agent, &secrets)?;
     let (store, stored) = store_for_clients(&resident.agent.store)?;
-    let mut hub_settings = settings(&resident.agent, &Origin::default(), &secrets)?;
+    let mut hub_settings = settings(&resident.agent, &ContinuedSession::default(), &secrets)?;
     hub_settings.idle_after = resident.limits.idle_timeout.0;
     let max_sessions = resident.limits.max_sessions;
     hub_settings.max_sessions = max_sessions.and_then(|max| max.try_into().ok());

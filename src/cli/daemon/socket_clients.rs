@@ -2,11 +2,11 @@
 
 use super::hello::{DaemonInfo, Hello, LONGEST_HELLO, Purpose, SOCKET_VERSION, Welcome};
 use super::remote_settings::setup_of;
-use crate::cli::connections::{Access, ClientFace, ConnectionSetup, Via};
+use crate::cli::connections::{ClientAccess, ClientFace, ConnectionSetup, Via};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::secret::Secrets;
 use crate::proto::frame::ClientFrames;
-use crate::shell::{Connection, ConnectionInput, ConnectionOutput, Connector, DaemonListener};
+use crate::shell::{ClientChannel, ConnectionInput, ConnectionOutput, Connector, DaemonListener};
 use anyhow::Context as _;
 use bytes::BytesMut;
 use std::io;
@@ -71,7 +71,7 @@ async fn serve_client(mut stream: UnixStream, clients: &SocketClients) -> io::Re
         Ok(hello) => open(hello, clients).await,
         Err(error) => Err(error),
     };
-    let Connection { input, output } = match opened {
+    let ClientChannel { input, output } = match opened {
         Ok(connection) => connection,
         Err(error) => return refuse(&mut stream, &error, &clients.info).await,
     };
@@ -113,7 +113,7 @@ async fn read_hello(stream: &mut UnixStream, buffer: &mut BytesMut) -> anyhow::R
 async fn open(
     hello: Hello,
     clients: &SocketClients,
-) -> anyhow::Result<Connection<ConnectionSetup>> {
+) -> anyhow::Result<ClientChannel<ConnectionSetup>> {
     if hello.socket_version != SOCKET_VERSION {
         let message = format!(
             "the daemon is acpipe {}, and this is acpipe {}: they cannot work together; run `acpipe daemon restart`",
@@ -124,7 +124,7 @@ async fn open(
     let setup = match hello.purpose {
         Purpose::Control => ConnectionSetup {
             face: ClientFace::Neutral,
-            access: Access::Control,
+            access: ClientAccess::Control,
             via: Via::Socket,
             settings: None,
         },

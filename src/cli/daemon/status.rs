@@ -3,7 +3,7 @@
 use super::connect::connect_control;
 use super::control::Control;
 use crate::cli::args::daemon::StatusArgs;
-use crate::cli::screen::Content;
+use crate::cli::screen::ScreenContent;
 use crate::cli::screen::to_stdout;
 use crate::cli::{print_note, state_dir};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub async fn status(args: &StatusArgs) -> anyhow::Result<u8> {
     let state = state_dir(&args.place)?;
     let Some(connection) = connect_control(&state).await? else {
         if args.json {
-            to_stdout(Content::Json, |out| {
+            to_stdout(ScreenContent::Json, |out| {
                 Ok(writeln!(out, "{}", json!({ "running": false }))?)
             })?;
         } else {
@@ -36,7 +36,7 @@ pub async fn status(args: &StatusArgs) -> anyhow::Result<u8> {
     let info = &control.info;
     if args.json {
         let status = json!({ "running": true, "daemon": info.shown(), "sessions": live });
-        to_stdout(Content::Json, |out| Ok(writeln!(out, "{status}")?))?;
+        to_stdout(ScreenContent::Json, |out| Ok(writeln!(out, "{status}")?))?;
         return Ok(0);
     }
     let mut text = format!(
@@ -63,7 +63,9 @@ pub async fn status(args: &StatusArgs) -> anyhow::Result<u8> {
             word("title")
         );
     }
-    to_stdout(Content::Text, |out| Ok(out.write_all(text.as_bytes())?))?;
+    to_stdout(ScreenContent::Text, |out| {
+        Ok(out.write_all(text.as_bytes())?)
+    })?;
     Ok(0)
 }
 

@@ -7,7 +7,7 @@ use crate::core::line_repair::{LineOutcome, LineReader, LostLine, read_again};
 use crate::core::transport::ProcessSpec;
 use crate::proto::json::repair::Faults;
 use crate::proto::rpc::{self, Message, RpcError};
-use crate::shell::{AgentStarter, DirectProcess, NextLine, ProcessEnd};
+use crate::shell::{AgentStarter, DirectProcess, DirectProcessEnd, NextLine};
 use seen::permission_answer;
 pub use seen::{ALLOWED_COMMAND, PROBE_FILE, Seen};
 use serde_json::value::RawValue;
@@ -199,13 +199,13 @@ impl AcpConnection {
     pub fn end_reason(&mut self) -> String {
         let stderr = crate::core::cause::cause_or_last(&self.process.stderr());
         let end = match self.process.end() {
-            Some(ProcessEnd::StartFailed(error)) => return error.message.clone(),
-            Some(ProcessEnd::Exited(exit)) => match (exit.code, exit.signal) {
+            Some(DirectProcessEnd::StartFailed(error)) => return error.message.clone(),
+            Some(DirectProcessEnd::Exited(exit)) => match (exit.code, exit.signal) {
                 (Some(code), _) => format!("exit code {code}"),
                 (None, Some(signal)) => format!("signal {signal}"),
                 (None, None) => "unknown exit code".to_owned(),
             },
-            Some(ProcessEnd::OutputClosed) => "it closed its stdout".to_owned(),
+            Some(DirectProcessEnd::OutputClosed) => "it closed its stdout".to_owned(),
             None => "it still runs".to_owned(),
         };
         match stderr {

@@ -6,9 +6,9 @@ use super::basics::{about, initialize, new_session, stop, stop_check};
 use super::limits::ProbeLimits;
 use super::probe::{Probe, conclude};
 use super::program::find_program;
-use super::report::{Check, Report};
+use super::report::{Check, DoctorReport};
 use super::scratch::SessionDirectory;
-use super::subject::Subject;
+use super::subject::CheckedAgent;
 use crate::core::limits::Limits;
 use crate::shell::AgentStarter;
 use serde_json::json;
@@ -17,11 +17,11 @@ use std::path::Path;
 /// Checks an agent, and with `--probe` measures its faults.
 pub async fn check(
     args: &DoctorArgs,
-    subject: &Subject,
+    subject: &CheckedAgent,
     state: &Path,
     starter: &AgentStarter,
     limits: &Limits,
-    report: &mut Report,
+    report: &mut DoctorReport,
 ) -> anyhow::Result<()> {
     report.set("agent", json!(subject.profile));
     report.set("command", json!(subject.line()));

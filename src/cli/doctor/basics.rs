@@ -3,7 +3,7 @@
 use super::acp::{AcpConnection, Fault, Outcome};
 use super::limits::ProbeLimits;
 use super::report::{Check, shown};
-use super::subject::Subject;
+use super::subject::CheckedAgent;
 use crate::core::acp::{initialize_request, initialize_result};
 use crate::core::asking::asking_fault;
 use crate::core::dialect::AgentServices;
@@ -119,7 +119,7 @@ pub async fn new_session(
     connection: &mut AcpConnection,
     cwd: &str,
     limits: &ProbeLimits,
-    subject: &Subject,
+    subject: &CheckedAgent,
 ) -> (Check, Option<String>) {
     const NAME: &str = "session/new";
     let params = json!({"cwd": cwd, "mcpServers": []});
@@ -146,7 +146,7 @@ pub async fn new_session(
 }
 
 /// Reports an opened session: its mode, and whether the agent asks for permission in it.
-fn opened(name: &str, found: &str, result: &Value, subject: &Subject) -> Check {
+fn opened(name: &str, found: &str, result: &Value, subject: &CheckedAgent) -> Check {
     let state = result.as_object().cloned().unwrap_or_default();
     let mode = setting::mode(&state);
     let asking = subject.definition.asking(&subject.definition.spec);
@@ -172,7 +172,7 @@ fn opened(name: &str, found: &str, result: &Value, subject: &Subject) -> Check {
 }
 
 /// Reports that the user has to sign in.
-pub fn sign_in(name: &str, fault: &Fault, subject: &Subject) -> Check {
+pub fn sign_in(name: &str, fault: &Fault, subject: &CheckedAgent) -> Check {
     let found = format!("sign-in required: {}", fault.message);
     Check::problem(name, found, subject.login_advice()).fact("signInRequired", true)
 }
@@ -238,7 +238,7 @@ mod tests {
         let settings = SettingsBuilder::new(Instant::now()).build();
         let mut definition = settings.default_agent.clone();
         definition.asks = serde_json::from_value(json!(["default"])).unwrap();
-        let subject = Subject::own(definition, &settings);
+        let subject = CheckedAgent::own(definition, &settings);
         for (mode, offered, status, advice) in [
             ("default", "default", "ok", Value::Null),
             (

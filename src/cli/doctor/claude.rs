@@ -3,20 +3,20 @@
 use super::args::DoctorArgs;
 use super::limits::ProbeLimits;
 use super::program::find_program;
-use super::report::{Check, Report, shown};
-use super::subject::Subject;
+use super::report::{Check, DoctorReport, shown};
+use super::subject::CheckedAgent;
 use crate::core::limits::Limits;
-use crate::shell::{AgentStarter, NextLine, ProcessEnd};
+use crate::shell::{AgentStarter, DirectProcessEnd, NextLine};
 use serde_json::json;
 use std::time::Instant;
 
 /// Checks the CLI: its program and version. No prompt is sent.
 pub async fn check(
     args: &DoctorArgs,
-    subject: &Subject,
+    subject: &CheckedAgent,
     starter: &AgentStarter,
     limits: &Limits,
-    report: &mut Report,
+    report: &mut DoctorReport,
 ) -> anyhow::Result<()> {
     report.set("agent", json!(subject.profile));
     report.set("command", json!(subject.line()));
@@ -48,7 +48,7 @@ pub async fn check(
     Ok(())
 }
 
-async fn version(subject: &Subject, starter: &AgentStarter, limits: &ProbeLimits) -> Check {
+async fn version(subject: &CheckedAgent, starter: &AgentStarter, limits: &ProbeLimits) -> Check {
     const NAME: &str = "version";
     let mut spec = subject.process();
     spec.args = vec!["--version".to_owned()];
@@ -57,8 +57,8 @@ async fn version(subject: &Subject, starter: &AgentStarter, limits: &ProbeLimits
     let line = process.next_line(since + limits.initialize).await;
     let time = since.elapsed();
     let failure = match process.end() {
-        Some(ProcessEnd::StartFailed(error)) => Some(error.message.clone()),
-        Some(ProcessEnd::Exited(_) | ProcessEnd::OutputClosed) | None => None,
+        Some(DirectProcessEnd::StartFailed(error)) => Some(error.message.clone()),
+        Some(DirectProcessEnd::Exited(_) | DirectProcessEnd::OutputClosed) | None => None,
     };
     starter.stop(process, limits.close, limits.terminate).await;
     let advice = format!(

@@ -2,17 +2,17 @@
 
 use super::args::DoctorArgs;
 use super::program::find_program;
-use super::report::{Check, Report};
-use super::subject::Subject;
+use super::report::{Check, DoctorReport};
+use super::subject::CheckedAgent;
 use crate::shell::AgentStarter;
 use serde_json::json;
 
 /// Checks the program. It is not started, because it has no handshake and would answer a prompt.
 pub async fn check(
     args: &DoctorArgs,
-    subject: &Subject,
+    subject: &CheckedAgent,
     starter: &AgentStarter,
-    report: &mut Report,
+    report: &mut DoctorReport,
 ) -> anyhow::Result<()> {
     report.set("agent", json!(subject.profile));
     report.set("command", json!(subject.line()));

@@ -3,8 +3,8 @@
 use super::args::DoctorArgs;
 use super::configuration::configuration_of;
 use super::program::{describe, is_by_package_runner, program_fact};
-use super::report::{Check, Report, shown};
-use super::subject::{NoCommandLine, Subject, of_environment};
+use super::report::{Check, DoctorReport, shown};
+use super::subject::{CheckedAgent, NoCommandLine, of_environment};
 use crate::cli::config::Config;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::builtin_agents::{self, BuiltinAgent};
@@ -27,7 +27,7 @@ pub async fn check(
     state: &Path,
     starter: &AgentStarter,
     settings: &Settings,
-    report: &mut Report,
+    report: &mut DoctorReport,
 ) -> anyhow::Result<()> {
     report.add(about(settings))?;
     report.add(state_directory(state))?;
@@ -158,7 +158,7 @@ pub async fn list_agents(
     own: &[AgentDefinition],
     starter: &AgentStarter,
     settings: &Settings,
-    report: &mut Report,
+    report: &mut DoctorReport,
 ) -> anyhow::Result<()> {
     match of_environment(settings) {
         Some(Ok(subject)) => report.add(configured("ACPIPE_AGENT", &subject, starter).await)?,
@@ -170,7 +170,7 @@ pub async fn list_agents(
         None => {}
     }
     for definition in own {
-        let subject = Subject::own(definition.clone(), settings);
+        let subject = CheckedAgent::own(definition.clone(), settings);
         report.add(configured(&definition.name, &subject, starter).await)?;
     }
     let all = builtin_agents::all().iter();
@@ -179,7 +179,7 @@ pub async fn list_agents(
         .collect();
     let (mut installed, mut runnable) = (0, 0);
     for agent in &all {
-        let subject = Subject::builtin(agent, settings);
+        let subject = CheckedAgent::builtin(agent, settings);
         match starter.find(&subject.process()).await {
             Ok(program) if is_by_package_runner(&subject, &program) => runnable += 1,
             Ok(program) => {
@@ -201,7 +201,7 @@ pub async fn list_agents(
 }
 
 /// Checks that the program of a configured agent is found.
-async fn configured(name: &str, subject: &Subject, starter: &AgentStarter) -> Check {
+async fn configured(name: &str, subject: &CheckedAgent, starter: &AgentStarter) -> Check {
     if subject.definition.spec.protocol.is_http() {
         return subject.endpoint_check(name);
     }

@@ -10,8 +10,8 @@ mod sessions;
 use super::acp::{AcpConnection, Outcome};
 use super::basics::{initialize, new_session, stop, stop_check};
 use super::limits::ProbeLimits;
-use super::report::{Check, Report};
-use super::subject::Subject;
+use super::report::{Check, DoctorReport};
+use super::subject::CheckedAgent;
 use crate::cli::sessions::now;
 use crate::core::quirks::Quirks;
 use crate::core::transport::ProcessSpec;
@@ -30,12 +30,12 @@ pub struct Probe<'a> {
     /// Working directory of the sessions.
     pub cwd: String,
     pub capabilities: AgentCapabilities,
-    pub subject: &'a Subject,
+    pub subject: &'a CheckedAgent,
 }
 
 /// Results of a probe: lines of the report, and the faults found so far.
 struct Results<'a> {
-    report: &'a mut Report,
+    report: &'a mut DoctorReport,
     found: Vec<Finding>,
     /// Whether an exit after the end of stdin was measured.
     has_stopped: bool,
@@ -81,7 +81,7 @@ impl Probe<'_> {
         mut connection: AcpConnection,
         session: String,
         handshake: Duration,
-        report: &mut Report,
+        report: &mut DoctorReport,
     ) -> anyhow::Result<Option<Vec<Finding>>> {
         let mut results = Results {
             report,
@@ -170,11 +170,11 @@ impl Probe<'_> {
 
 /// Reports the faults and writes the profile of the agent. Without faults measured, nothing is written.
 pub fn conclude(
-    subject: &Subject,
+    subject: &CheckedAgent,
     version: Option<String>,
     findings: Option<&[Finding]>,
     state: &Path,
-    report: &mut Report,
+    report: &mut DoctorReport,
 ) -> anyhow::Result<()> {
     const NAME: &str = "profile";
     let Some(findings) = findings else {

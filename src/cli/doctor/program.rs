@@ -1,7 +1,7 @@
 //! Check of an agent's program: where it was found, or how it is installed.
 
-use super::report::{Check, Report};
-use super::subject::Subject;
+use super::report::{Check, DoctorReport};
+use super::subject::CheckedAgent;
 use crate::core::error::ErrorKind;
 use crate::core::package_runner::package_runner;
 use crate::proto::wire::{FoundBy, Program};
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 /// Adds the check of the agent's program. Returns `false` if it cannot be started.
 pub async fn find_program(
-    subject: &Subject,
+    subject: &CheckedAgent,
     starter: &AgentStarter,
-    report: &mut Report,
+    report: &mut DoctorReport,
 ) -> anyhow::Result<bool> {
     const NAME: &str = "program";
     let program = match starter.find(&subject.process()).await {
@@ -58,7 +58,7 @@ pub async fn find_program(
 }
 
 /// Returns `true` if the program is a package runner that downloads the agent.
-pub fn is_by_package_runner(subject: &Subject, program: &Program) -> bool {
+pub fn is_by_package_runner(subject: &CheckedAgent, program: &Program) -> bool {
     let spec = &subject.definition.spec;
     program.found_by == FoundBy::PackageRunner
         || package_runner(&spec.command, &spec.args).is_some()

@@ -1,6 +1,6 @@
 //! Report of `acpipe doctor`: its checks, as lines of text or one JSON object.
 
-use crate::cli::screen::Content;
+use crate::cli::screen::ScreenContent;
 use crate::cli::screen::to_stdout;
 use crate::cli::styles::{BAD, GOOD, Styles, WARNING};
 use crate::core::secret::{Secrets, hide_in_value};
@@ -115,7 +115,7 @@ pub fn shown(time: Duration) -> String {
 
 /// Checks so far, without secrets: they have texts of agents. As text, each is printed at once.
 #[derive(Debug)]
-pub struct Report {
+pub struct DoctorReport {
     json: bool,
     secrets: Secrets,
     checks: Vec<Check>,
@@ -123,7 +123,7 @@ pub struct Report {
     members: Map<String, Value>,
 }
 
-impl Report {
+impl DoctorReport {
     pub fn new(json: bool, secrets: Secrets) -> Self {
         let mut members = Map::new();
         members.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
@@ -154,7 +154,7 @@ impl Report {
             let styles = Styles::stdout();
             let (style, status) = (status.style(), format!("{:STATUS$}", status.word()));
             let status = styles.paint(style, &status);
-            to_stdout(Content::Styled, |out| {
+            to_stdout(ScreenContent::Styled, |out| {
                 let text = styles.shown(found);
                 writeln!(out, "{status} {name:NAME$} {text}")?;
                 if let Some(advice) = advice {
@@ -195,7 +195,7 @@ impl Report {
             self.set("problems", json!(problems));
             self.set("warnings", json!(warnings));
             self.set("checks", serde_json::to_value(&self.checks)?);
-            to_stdout(Content::Json, |out| {
+            to_stdout(ScreenContent::Json, |out| {
                 serde_json::to_writer(&mut *out, &self.members).map_err(io::Error::from)?;
                 Ok(out.write_all(b"\n")?)
             })?;
@@ -207,7 +207,9 @@ impl Report {
             };
             let (problems, warnings) = (counted(problems, "problem"), counted(warnings, "warning"));
             let text = format!("\n{problems}, {warnings}\n");
-            to_stdout(Content::Text, |out| Ok(out.write_all(text.as_bytes())?))?;
+            to_stdout(ScreenContent::Text, |out| {
+                Ok(out.write_all(text.as_bytes())?)
+            })?;
         }
         Ok(u8::from(problems > 0))
     }

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 /// Agent to check.
 #[derive(Debug)]
-pub struct Subject {
+pub struct CheckedAgent {
     pub definition: AgentDefinition,
     /// The built-in agent with the same program, which has hints for the user.
     pub builtin: Option<&'static BuiltinAgent>,
@@ -31,7 +31,7 @@ pub struct Subject {
     home: String,
 }
 
-impl Subject {
+impl CheckedAgent {
     /// Returns the agent that the command line names; `None` if it names none.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ pub struct NoCommandLine;
 ///
 /// # Errors
 /// The variable is not a command line.
-pub fn of_environment(settings: &Settings) -> Option<Result<Subject, NoCommandLine>> {
+pub fn of_environment(settings: &Settings) -> Option<Result<CheckedAgent, NoCommandLine>> {
     let line = std::env::var("ACPIPE_AGENT").ok()?;
     if line.trim().is_empty() {
         return None;
@@ -155,7 +155,10 @@ pub fn of_environment(settings: &Settings) -> Option<Result<Subject, NoCommandLi
         return Some(Err(NoCommandLine));
     };
     let spec = spec_of(command, args, AgentSource::Environment, settings);
-    Some(Ok(Subject::of(AgentDefinition::unnamed(spec), settings)))
+    Some(Ok(CheckedAgent::of(
+        AgentDefinition::unnamed(spec),
+        settings,
+    )))
 }
 
 fn spec_of(command: &str, args: &[String], source: AgentSource, settings: &Settings) -> AgentSpec {

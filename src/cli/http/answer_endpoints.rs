@@ -2,12 +2,12 @@
 
 use super::approvals::ApprovalAnswer;
 use super::client::NeutralClient;
-use super::failure::Failure;
-use super::incoming::{Ask, Decision};
+use super::failure::HttpFailure;
+use super::incoming::{Ask, QuestionDecision};
 use super::messages::json_response;
 use super::request::{json_body, too_many};
 use super::state::ServerState;
-use crate::cli::connections::Access;
+use crate::cli::connections::ClientAccess;
 use crate::proto::fault::fault;
 use crate::proto::json::check_input;
 use axum::Extension;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct QuestionAnswer {
+struct AnswerBody {
     question_id: String,
     action: String,
     #[serde(default)]
@@ -39,14 +39,16 @@ struct Cancel {
 /// Handles `POST /api/chat/{id}/approval`.
 pub async fn post_approval(
     State(server): State<Arc<ServerState>>,
-    Extension(access): Extension<Access>,
+    Extension(access): Extension<ClientAccess>,
     Path(session): Path<String>,
     request: Request<Body>,
-) -> Result<Response, Failure> {
+) -> Result<Response, HttpFailure> {
     let answer: ApprovalAnswer = read(request).await?;
     let mut client = NeutralClient::open(&server.connector, access, None).await?;
     let ask = open_question(&mut client, &session, &answer.approval_id).await?;
-    answer.check_option(&ask).map_err(Failure::bad_request)?;
+    answer
+        .check_option(&ask)
+        .map_err(HttpFailure::bad_request)?;
     deliver(&mut client, &session, &ask, &answer.response_to(&ask)).await?;
     Ok(json_response(&json!({ "approved": answer.approved })))
 }
@@ -54,16 +56,16 @@ pub async fn post_approval(
 /// Handles `POST /api/chat/{id}/answer`.
 pub async fn post_answer(
     State(server): State<Arc<ServerState>>,
-    Extension(access): Extension<Access>,
+    Extension(access): Extension<ClientAccess>,
     Path(session): Path<String>,
     request: Request<Body>,
-) -> Result<Response, Failure> {
-    let answer: QuestionAnswer = read(request).await?;
+) -> Result<Response, HttpFailure> {
+    let answer: AnswerBody = read(request).await?;
     let mut client = NeutralClient::open(&server.connector, access, None).await?;
     let ask = open_question(&mut client, &session, &answer.question_id).await?;
     if ask.is_permission {
         let message = "this question is a permission request; answer it with /approval";
-        return Err(Failure::bad_request(message));
+        return Err(HttpFailure::bad_request(message));
     }
     let mut response = json!({ "action": answer.action });
     if let Some(content) = answer.content {
@@ -74,15 +76,15 @@ pub async fn post_answer(
         Some(decision) if decision.action == answer.action => {
             Ok(json_response(&json!({ "action": decision.action })))
         }
-        Some(Decision { action, reason }) => {
+        Some(QuestionDecision { action, reason }) => {
             let reason = reason.unwrap_or_else(|| "another client answered".to_owned());
             let message = format!("the question was decided with {action:?}: {reason}");
-            Err(Failure::new(StatusCode::CONFLICT, message))
+            Err(HttpFailure::new(StatusCode::CONFLICT, message))
         }
         None => {
             let message =
                 "the answer is not valid, and the question is still open; correct the answer";
-            Err(Failure::bad_request(message))
+            Err(HttpFailure::bad_request(message))
         }
     }
 }
@@ -90,10 +92,10 @@ pub async fn post_answer(
 /// Handles `POST /api/chat/{id}/cancel`.
 pub async fn post_cancel(
     State(server): State<Arc<ServerState>>,
-    Extension(access): Extension<Access>,
+    Extension(access): Extension<ClientAccess>,
     Path(session): Path<String>,
     request: Request<Body>,
-) -> Result<Response, Failure> {
+) -> Result<Response, HttpFailure> {
     let cancel: Cancel = read(request).await?;
     let mut client = NeutralClient::open(&server.connector, access, None).await?;
     let mut params = json!({ "sessionId": session });
@@ -104,13 +106,13 @@ pub async fn post_cancel(
     Ok(json_response(&result))
 }
 
-async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<T, Failure> {
+async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<T, HttpFailure> {
     let body = json_body(request).await?;
     let text = std::str::from_utf8(&body)
-        .map_err(|_| Failure::bad_request("the body is not valid: it is not UTF-8"))?;
+        .map_err(|_| HttpFailure::bad_request("the body is not valid: it is not UTF-8"))?;
     check_input(text).map_err(too_many)?;
     serde_json::from_str(text).map_err(|error| {
-        Failure::bad_request(format!("the body is not valid: {}", fault(text, &error)))
+        HttpFailure::bad_request(format!("the body is not valid: {}", fault(text, &error)))
     })
 }
 
@@ -118,12 +120,12 @@ async fn open_question(
     client: &mut NeutralClient,
     session: &str,
     question: &str,
-) -> Result<Ask, Failure> {
+) -> Result<Ask, HttpFailure> {
     client.attach(session, None).await?;
     confirm(client, session).await?;
     client.take_ask(question).ok_or_else(|| {
         let message = "this question is not open: it was answered, or its turn has ended";
-        Failure::new(StatusCode::CONFLICT, message)
+        HttpFailure::new(StatusCode::CONFLICT, message)
     })
 }
 
@@ -133,13 +135,13 @@ async fn deliver(
     session: &str,
     ask: &Ask,
     response: &Value,
-) -> Result<(), Failure> {
+) -> Result<(), HttpFailure> {
     client.answer(&ask.id, response).await?;
     confirm(client, session).await
 }
 
 /// Waits until the loop has handled everything that was sent before.
-async fn confirm(client: &mut NeutralClient, session: &str) -> Result<(), Failure> {
+async fn confirm(client: &mut NeutralClient, session: &str) -> Result<(), HttpFailure> {
     let params = json!({ "sessionId": session });
     client.call::<Value>("session/clients", &params).await?;
     Ok(())

@@ -1,14 +1,14 @@
 //! `POST /api/chat`: runs a turn, or continues one after answers, and streams its chunks.
 
-use super::chat_body::{ChatBody, ChatRequest, Continuation, prompt_params};
+use super::chat_body::{ChatBody, ChatRequest, TurnContinuation, prompt_params};
 use super::client::NeutralClient;
-use super::failure::Failure;
+use super::failure::HttpFailure;
 use super::request::{json_body, sdk_major};
 use super::sse::stream_response;
 use super::state::ServerState;
 use super::token::random_hex;
-use super::turn_stream::{Followed, TurnStream};
-use crate::cli::connections::Access;
+use super::turn_stream::{FollowedTurn, TurnStream};
+use crate::cli::connections::ClientAccess;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
@@ -20,9 +20,9 @@ use std::sync::Arc;
 /// Handles `POST /api/chat`.
 pub async fn post_chat(
     State(server): State<Arc<ServerState>>,
-    Extension(access): Extension<Access>,
+    Extension(access): Extension<ClientAccess>,
     request: Request<Body>,
-) -> Result<Response, Failure> {
+) -> Result<Response, HttpFailure> {
     let major = sdk_major(request.headers())?;
     let body = ChatBody::read(&json_body(request).await?)?;
     let asked = body.request()?;
@@ -42,7 +42,7 @@ async fn prompt(
     body: &ChatBody,
     turn_id: Option<String>,
     message: &Value,
-) -> Result<TurnStream, Failure> {
+) -> Result<TurnStream, HttpFailure> {
     let turn = match turn_id {
         Some(id) => id,
         None => format!("regenerate-{}", new_id()?),
@@ -50,10 +50,10 @@ async fn prompt(
     ensure(&mut client, body).await?;
     let mut attached = client.attach(&body.id, None).await?;
     let running = attached.running.take();
-    let mut followed = Followed {
+    let mut followed = FollowedTurn {
         turn: Some(turn.clone()),
         after_seq: attached.last_seq,
-        ..Followed::default()
+        ..FollowedTurn::default()
     };
     if let Some(running) = running.filter(|running| running.turn_id == turn) {
         // A repeated request, for example after a broken connection.
@@ -67,10 +67,10 @@ async fn prompt(
 }
 
 /// Opens the session. Starts its agent if that is not done by opening it: the demo agent without a name.
-async fn ensure(client: &mut NeutralClient, body: &ChatBody) -> Result<(), Failure> {
+async fn ensure(client: &mut NeutralClient, body: &ChatBody) -> Result<(), HttpFailure> {
     let params = body.ensure_params();
     let ensured = client.call::<Value>("session/ensure", &params).await;
-    if !ensured.as_ref().is_err_and(Failure::is_out_of_order) {
+    if !ensured.as_ref().is_err_and(HttpFailure::is_out_of_order) {
         return ensured.map(drop);
     }
     client
@@ -85,13 +85,13 @@ async fn ensure(client: &mut NeutralClient, body: &ChatBody) -> Result<(), Failu
 async fn continue_turn(
     mut client: NeutralClient,
     body: &ChatBody,
-    rest: Continuation,
-) -> Result<TurnStream, Failure> {
+    rest: TurnContinuation,
+) -> Result<TurnStream, HttpFailure> {
     let attached = client.attach(&body.id, Some(rest.after_seq)).await?;
     let is_running = attached
         .running
         .is_some_and(|running| running.turn_id == rest.turn_id);
-    let followed = Followed {
+    let followed = FollowedTurn {
         turn: Some(rest.turn_id),
         prompt: None,
         after_seq: rest.after_seq,
@@ -101,7 +101,7 @@ async fn continue_turn(
     Ok(turn.continuing(rest.answers, rest.step))
 }
 
-fn new_id() -> Result<String, Failure> {
+fn new_id() -> Result<String, HttpFailure> {
     random_hex::<16>()
-        .map_err(|error| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+        .map_err(|error| HttpFailure::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }

@@ -1,10 +1,10 @@
 //! Body of `POST /api/chat`.
 
 use super::approvals::ApprovalAnswer;
-use super::failure::Failure;
+use super::failure::HttpFailure;
 use super::request::too_many;
-use super::step::{Step, ToolPart};
-use super::turn_stream::Approvals;
+use super::step::{MessageStep, ToolPart};
+use super::turn_stream::ApprovalMode;
 use crate::proto::json::check_input;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -29,7 +29,7 @@ pub struct ChatBody {
     mode: Option<String>,
     /// How the browser answers permission requests.
     #[serde(default)]
-    pub approvals: Approvals,
+    pub approvals: ApprovalMode,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -51,12 +51,12 @@ pub enum ChatRequest {
         message: Value,
     },
     /// The rest of a turn that waits for answers.
-    Continue(Continuation),
+    Continue(TurnContinuation),
 }
 
 /// The rest of a turn that waits for answers.
 #[derive(Debug)]
-pub struct Continuation {
+pub struct TurnContinuation {
     /// Answers of the user.
     pub answers: Vec<ApprovalAnswer>,
     /// Id of the turn.
@@ -64,7 +64,7 @@ pub struct Continuation {
     /// Number of the last chunk that the browser has.
     pub after_seq: u64,
     /// Tool calls of the message.
-    pub step: Step,
+    pub step: MessageStep,
 }
 
 #[derive(Deserialize)]
@@ -81,21 +81,21 @@ struct LastMessage {
 #[derive(Default, Deserialize)]
 struct Metadata {
     #[serde(default)]
-    acpipe: Option<Position>,
+    acpipe: Option<StreamPosition>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Position {
+struct StreamPosition {
     turn_id: String,
     after_seq: u64,
 }
 
 impl ChatBody {
     /// Reads the body.
-    pub fn read(body: &[u8]) -> Result<Self, Failure> {
+    pub fn read(body: &[u8]) -> Result<Self, HttpFailure> {
         serde_json::from_slice(body)
-            .map_err(|error| Failure::bad_request(format!("the body is not valid: {error}")))
+            .map_err(|error| HttpFailure::bad_request(format!("the body is not valid: {error}")))
     }
 
     /// Returns the parameters of `agent/connect`.
@@ -124,31 +124,32 @@ impl ChatBody {
     }
 
     /// Returns what the request asks for.
-    pub fn request(&self) -> Result<ChatRequest, Failure> {
-        let missing = || Failure::bad_request("`messages` must have at least one message");
+    pub fn request(&self) -> Result<ChatRequest, HttpFailure> {
+        let missing = || HttpFailure::bad_request("`messages` must have at least one message");
         let raw = self.messages.last().ok_or_else(missing)?;
         // The other messages stay raw.
         check_input(raw.get()).map_err(too_many)?;
         let last: LastMessage = serde_json::from_str(raw.get()).map_err(|error| {
-            Failure::bad_request(format!("the last message is not a UIMessage: {error}"))
+            HttpFailure::bad_request(format!("the last message is not a UIMessage: {error}"))
         })?;
         match last.role.as_str() {
             "user" => {
                 let message = serde_json::from_str(raw.get());
-                let message = message.map_err(|error| Failure::bad_request(error.to_string()))?;
+                let message =
+                    message.map_err(|error| HttpFailure::bad_request(error.to_string()))?;
                 let is_new = self.trigger == Trigger::RegenerateMessage;
                 let turn_id = last.id.filter(|id| !is_new && !id.is_empty());
                 Ok(ChatRequest::Prompt { turn_id, message })
             }
             "assistant" => continuation(last).map(ChatRequest::Continue),
-            role => Err(Failure::bad_request(format!(
+            role => Err(HttpFailure::bad_request(format!(
                 "the last message has the role {role:?}; it must be `user`, or `assistant` with answered approvals"
             ))),
         }
     }
 }
 
-fn continuation(message: LastMessage) -> Result<Continuation, Failure> {
+fn continuation(message: LastMessage) -> Result<TurnContinuation, HttpFailure> {
     let is_step = |part: &Value| part["type"] == "step-start";
     let begin = message
         .parts
@@ -156,7 +157,7 @@ fn continuation(message: LastMessage) -> Result<Continuation, Failure> {
         .rposition(is_step)
         .map_or(0, |at| at + 1);
     let mut answers = Vec::new();
-    let mut step = Step::default();
+    let mut step = MessageStep::default();
     for (index, part) in message.parts.into_iter().enumerate() {
         let Ok(part) = ToolPart::deserialize(part) else {
             continue;
@@ -178,15 +179,15 @@ fn continuation(message: LastMessage) -> Result<Continuation, Failure> {
     }
     if answers.is_empty() {
         let message = "the last message is of the assistant and answers no approval; send a message of the user";
-        return Err(Failure::bad_request(message));
+        return Err(HttpFailure::bad_request(message));
     }
     let position = message.metadata.and_then(|metadata| metadata.acpipe);
     let position = position.ok_or_else(|| {
-        Failure::bad_request(
+        HttpFailure::bad_request(
             "the last message has no `metadata.acpipe`, which the stream ended with; keep the metadata of messages, or send `approvals: \"inline\"`",
         )
     })?;
-    Ok(Continuation {
+    Ok(TurnContinuation {
         answers,
         turn_id: position.turn_id,
         after_seq: position.after_seq,
@@ -203,7 +204,7 @@ pub fn prompt_params(session: &str, turn: &str, message: &Value) -> Value {
 mod tests {
     use super::*;
 
-    fn request(body: &Value) -> Result<ChatRequest, Failure> {
+    fn request(body: &Value) -> Result<ChatRequest, HttpFailure> {
         ChatBody::read(body.to_string().as_bytes())?.request()
     }
 

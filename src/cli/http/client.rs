@@ -1,8 +1,8 @@
 //! In-process client of the neutral protocol, for one HTTP request.
 
-use super::failure::Failure;
-use super::incoming::{Ask, Decision, Incoming};
-use crate::cli::connections::{Access, ConnectionSetup, Via};
+use super::failure::HttpFailure;
+use super::incoming::{Ask, Incoming, QuestionDecision};
+use crate::cli::connections::{ClientAccess, ConnectionSetup, Via};
 use crate::shell::{ConnectionInput, ConnectionOutput, Connector};
 use memchr::memchr;
 use serde::Deserialize;
@@ -20,7 +20,7 @@ pub struct NeutralClient {
     last_call: u64,
     /// Messages that came while a response was awaited.
     waiting: VecDeque<Incoming>,
-    access: Access,
+    access: ClientAccess,
 }
 
 /// Result of `session/attach`, as far as the server uses it.
@@ -30,13 +30,13 @@ pub struct Attached {
     /// Number of the last chunk of the session.
     pub last_seq: u64,
     /// The running turn.
-    pub running: Option<Running>,
+    pub running: Option<AttachedTurn>,
 }
 
 /// A running turn.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Running {
+pub struct AttachedTurn {
     /// Id of the turn.
     pub turn_id: String,
     /// Id of the message that the turn creates.
@@ -49,9 +49,9 @@ impl NeutralClient {
     /// Connects to the loop. `major` is the AI SDK's major version of the client.
     pub async fn open(
         connector: &Connector<ConnectionSetup>,
-        access: Access,
+        access: ClientAccess,
         major: Option<u8>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, HttpFailure> {
         let setup = ConnectionSetup::neutral(access, Via::Http);
         let connection = connector.open(setup).await?;
         let mut client = Self {
@@ -63,7 +63,7 @@ impl NeutralClient {
             waiting: VecDeque::new(),
             access,
         };
-        let asks = access != Access::Observer;
+        let asks = access != ClientAccess::Observer;
         let mut params = json!({
             "protocolVersion": 1,
             "clientInfo": { "name": "HTTP", "version": env!("CARGO_PKG_VERSION") },
@@ -77,7 +77,7 @@ impl NeutralClient {
     }
 
     /// Sends a request. Returns its id.
-    pub async fn send(&mut self, method: &str, params: &Value) -> Result<u64, Failure> {
+    pub async fn send(&mut self, method: &str, params: &Value) -> Result<u64, HttpFailure> {
         self.last_call += 1;
         let id = self.last_call;
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
@@ -90,15 +90,15 @@ impl NeutralClient {
         &mut self,
         method: &str,
         params: &Value,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, HttpFailure> {
         let id = self.send(method, params).await?;
         loop {
-            match self.receive().await.ok_or_else(Failure::closed)? {
+            match self.receive().await.ok_or_else(HttpFailure::closed)? {
                 Incoming::Response(answered, result) if answered == id => {
                     let result = result?;
                     return serde_json::from_str(result.get()).map_err(|error| {
                         let message = format!("cannot read the result of {method}: {error}");
-                        Failure::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, message)
+                        HttpFailure::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, message)
                     });
                 }
                 Incoming::Other => {}
@@ -112,10 +112,10 @@ impl NeutralClient {
         &mut self,
         session: &str,
         after_seq: Option<u64>,
-    ) -> Result<Attached, Failure> {
+    ) -> Result<Attached, HttpFailure> {
         let role = match self.access {
-            Access::Observer => "observer",
-            Access::Full | Access::Control => "controller",
+            ClientAccess::Observer => "observer",
+            ClientAccess::Full | ClientAccess::Control => "controller",
         };
         let mut params = json!({ "sessionId": session, "role": role, "onDisconnect": "continue" });
         if let Some(after_seq) = after_seq {
@@ -131,7 +131,7 @@ impl NeutralClient {
     }
 
     /// Answers a request of the loop.
-    pub async fn answer(&mut self, id: &str, result: &Value) -> Result<(), Failure> {
+    pub async fn answer(&mut self, id: &str, result: &Value) -> Result<(), HttpFailure> {
         let response = json!({ "jsonrpc": "2.0", "id": id, "result": result });
         Ok(self
             .input
@@ -165,7 +165,7 @@ impl NeutralClient {
 
     /// Returns the decision of a question. Call it after a request that followed the answer: the loop has sent the
     /// decision by then. `None` if the question is still open.
-    pub fn take_decision(&mut self, question: &str) -> Option<Decision> {
+    pub fn take_decision(&mut self, question: &str) -> Option<QuestionDecision> {
         let messages = std::mem::take(&mut self.waiting);
         let chunks = messages.iter().filter_map(|message| match message {
             Incoming::Chunk(chunk) => Some(chunk),

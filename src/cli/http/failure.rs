@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 /// Failure of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct HttpFailure {
     /// HTTP status.
     pub status: StatusCode,
     /// One line: the failure, its cause, and the next step.
@@ -20,7 +20,7 @@ pub struct Failure {
 
 /// Error of the neutral protocol.
 #[derive(Debug, Deserialize)]
-pub struct RpcError {
+pub struct ProtocolError {
     message: String,
     #[serde(default)]
     data: ErrorData,
@@ -34,7 +34,7 @@ struct ErrorData {
     details: Map<String, Value>,
 }
 
-impl Failure {
+impl HttpFailure {
     /// Creates a failure.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self {
@@ -71,8 +71,8 @@ impl Failure {
     }
 }
 
-impl From<RpcError> for Failure {
-    fn from(error: RpcError) -> Self {
+impl From<ProtocolError> for HttpFailure {
+    fn from(error: ProtocolError) -> Self {
         Self {
             status: status_of(&error.data),
             message: error.message,
@@ -81,13 +81,13 @@ impl From<RpcError> for Failure {
     }
 }
 
-impl From<ConnectionError> for Failure {
+impl From<ConnectionError> for HttpFailure {
     fn from(error: ConnectionError) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for HttpFailure {
     fn into_response(self) -> Response {
         let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
         let mut response = (self.status, plain, self.message.clone()).into_response();
@@ -99,7 +99,7 @@ impl IntoResponse for Failure {
 
 /// Replaces the text of a failure that has a kind by JSON: `{kind, message, data}`. For clients that accept JSON.
 pub fn with_kind(response: Response) -> Response {
-    let failure = response.extensions().get::<Failure>();
+    let failure = response.extensions().get::<HttpFailure>();
     let Some((failure, error)) = failure.and_then(|f| Some((f, f.error.as_ref()?))) else {
         return response;
     };
@@ -137,7 +137,7 @@ mod tests {
                 r#"{{"code":1,"message":"m","data":{{"kind":"{}"}}}}"#,
                 kind.name()
             );
-            Failure::from(serde_json::from_str::<RpcError>(&text).unwrap())
+            HttpFailure::from(serde_json::from_str::<ProtocolError>(&text).unwrap())
         };
         for (kind, status) in [
             (ErrorKind::InvalidParams, 400),
@@ -151,11 +151,11 @@ mod tests {
             assert_eq!(failure(kind).status.as_u16(), status, "{}", kind.name());
         }
         let unknown = r#"{"code":1,"message":"m","data":{"kind":"agentNotFound","field":"agent"}}"#;
-        let unknown = serde_json::from_str::<RpcError>(unknown).unwrap();
-        assert_eq!(Failure::from(unknown).status.as_u16(), 400);
+        let unknown = serde_json::from_str::<ProtocolError>(unknown).unwrap();
+        assert_eq!(HttpFailure::from(unknown).status.as_u16(), 400);
         assert_eq!(failure(ErrorKind::AgentNotFound).status.as_u16(), 502);
         assert!(failure(ErrorKind::SessionNotFound).is_session_not_found());
-        let bare: RpcError = serde_json::from_str(r#"{"code":1,"message":"m"}"#).unwrap();
-        assert_eq!(Failure::from(bare).status.as_u16(), 502);
+        let bare: ProtocolError = serde_json::from_str(r#"{"code":1,"message":"m"}"#).unwrap();
+        assert_eq!(HttpFailure::from(bare).status.as_u16(), 502);
     }
 }

@@ -1,6 +1,6 @@
 //! Check of `Host` and `Origin`: keeps out pages of other sites, also those that rebind their name to this machine.
 
-use super::failure::Failure;
+use super::failure::HttpFailure;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use std::net::IpAddr;
@@ -33,28 +33,28 @@ impl Guard {
     }
 
     /// Checks the address and the headers of a request.
-    pub fn check(&self, target: &Uri, headers: &HeaderMap) -> Result<(), Failure> {
+    pub fn check(&self, target: &Uri, headers: &HeaderMap) -> Result<(), HttpFailure> {
         let mut hosts = headers.get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
             let message = "the request must have one Host header";
-            return Err(Failure::new(StatusCode::BAD_REQUEST, message));
+            return Err(HttpFailure::new(StatusCode::BAD_REQUEST, message));
         };
         let host = host.to_str().unwrap_or_default().to_ascii_lowercase();
         if !self.allows_host(&host) {
             let message = "this Host is not allowed; start acpipe with --allow-host and the name of the server";
-            return Err(Failure::new(StatusCode::FORBIDDEN, message));
+            return Err(HttpFailure::new(StatusCode::FORBIDDEN, message));
         }
         // The address can be a whole URL, which counts more than `Host` for proxies.
         let named = target.authority();
         if named.is_some_and(|named| !named.as_str().eq_ignore_ascii_case(&host)) {
             let message = "the address of the request names another server than its Host header";
-            return Err(Failure::new(StatusCode::BAD_REQUEST, message));
+            return Err(HttpFailure::new(StatusCode::BAD_REQUEST, message));
         }
         for origin in headers.get_all(ORIGIN) {
             let origin = origin.to_str().unwrap_or_default().to_ascii_lowercase();
             if !self.allows_origin(&origin, &host) {
                 let message = "this Origin is not allowed; start acpipe with --allow-origin and the origin of the page";
-                return Err(Failure::new(StatusCode::FORBIDDEN, message));
+                return Err(HttpFailure::new(StatusCode::FORBIDDEN, message));
             }
         }
         Ok(())

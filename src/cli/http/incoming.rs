@@ -1,6 +1,6 @@
 //! Messages from the loop, as the HTTP server reads them.
 
-use super::failure::RpcError;
+use super::failure::ProtocolError;
 use crate::core::event::OptionKind;
 use crate::core::option_choice::Choosable;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ pub enum Incoming {
     /// `$/cancelRequest`: id of a request that needs no answer any more.
     Withdrawn(String),
     /// Response to the call of this id.
-    Response(u64, Result<Box<RawValue>, RpcError>),
+    Response(u64, Result<Box<RawValue>, ProtocolError>),
     /// Anything else.
     Other,
 }
@@ -35,7 +35,7 @@ pub struct ChunkMessage {
 
 /// Decision of a question.
 #[derive(Debug, Deserialize)]
-pub struct Decision {
+pub struct QuestionDecision {
     pub action: String,
     /// Why it was decided, if it is not the answer of a client.
     #[serde(default)]
@@ -44,11 +44,11 @@ pub struct Decision {
 
 impl ChunkMessage {
     /// Returns the decision of a question if the chunk has it.
-    pub fn decision(&self, question: &str) -> Option<Decision> {
+    pub fn decision(&self, question: &str) -> Option<QuestionDecision> {
         #[derive(Deserialize)]
         struct QuestionChunk {
             id: String,
-            data: Decision,
+            data: QuestionDecision,
         }
         let chunk: QuestionChunk = serde_json::from_str(self.chunk.get()).ok()?;
         (chunk.id == question).then_some(chunk.data)
@@ -107,7 +107,7 @@ impl Choosable for AskOption {
 }
 
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct IncomingMembers<'a> {
     #[serde(default, borrow)]
     id: Option<&'a RawValue>,
     #[serde(default)]
@@ -117,7 +117,7 @@ struct Envelope<'a> {
     #[serde(default)]
     result: Option<Box<RawValue>>,
     #[serde(default)]
-    error: Option<RpcError>,
+    error: Option<ProtocolError>,
 }
 
 #[derive(Deserialize)]
@@ -132,7 +132,7 @@ impl Incoming {
     }
 
     fn try_read(line: &[u8]) -> Option<Self> {
-        let envelope: Envelope<'_> = serde_json::from_slice(line).ok()?;
+        let envelope: IncomingMembers<'_> = serde_json::from_slice(line).ok()?;
         let params = envelope.params.map_or("null", RawValue::get);
         let id = envelope.id.map(RawValue::get);
         match envelope.method.as_deref() {

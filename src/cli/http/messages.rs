@@ -1,10 +1,10 @@
 //! `GET /api/chat` and `GET /api/chat/{id}/messages`: stored sessions and messages.
 
 use super::client::NeutralClient;
-use super::failure::Failure;
+use super::failure::HttpFailure;
 use super::request::sdk_major;
 use super::state::ServerState;
-use crate::cli::connections::Access;
+use crate::cli::connections::ClientAccess;
 use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, header};
@@ -26,7 +26,7 @@ pub struct ListQuery {
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct MessagePage {
     messages: Vec<Box<RawValue>>,
     more: bool,
 }
@@ -37,16 +37,16 @@ struct MessageId {
 }
 
 #[derive(Serialize)]
-struct Messages {
+struct MessageList {
     messages: Vec<Box<RawValue>>,
 }
 
 /// Handles `GET /api/chat`.
 pub async fn get_chats(
     State(server): State<Arc<ServerState>>,
-    Extension(access): Extension<Access>,
+    Extension(access): Extension<ClientAccess>,
     Query(query): Query<ListQuery>,
-) -> Result<Response, Failure> {
+) -> Result<Response, HttpFailure> {
     let mut client = NeutralClient::open(&server.connector, access, None).await?;
     let list: Value = client.call("session/list", &json!(query)).await?;
     Ok(json_response(&list))
@@ -55,10 +55,10 @@ pub async fn get_chats(
 /// Handles `GET /api/chat/{id}/messages`.
 pub async fn get_messages(
     State(server): State<Arc<ServerState>>,
-    Extension(access): Extension<Access>,
+    Extension(access): Extension<ClientAccess>,
     Path(session): Path<String>,
     headers: HeaderMap,
-) -> Result<Response, Failure> {
+) -> Result<Response, HttpFailure> {
     let major = sdk_major(&headers)?;
     let mut client = NeutralClient::open(&server.connector, access, major).await?;
     let messages = match stored_messages(&mut client, &session).await {
@@ -66,13 +66,13 @@ pub async fn get_messages(
         Err(failure) if failure.is_session_not_found() => Vec::new(),
         messages => messages?,
     };
-    Ok(json_response(&Messages { messages }))
+    Ok(json_response(&MessageList { messages }))
 }
 
 async fn stored_messages(
     client: &mut NeutralClient,
     session: &str,
-) -> Result<Vec<Box<RawValue>>, Failure> {
+) -> Result<Vec<Box<RawValue>>, HttpFailure> {
     let attached = client.attach(session, None).await?;
     // The stream has this message from its beginning.
     let omitted = attached.running.map(|running| running.message_id);
@@ -83,7 +83,7 @@ async fn stored_messages(
         if let Some(after) = &after {
             params["after"] = after.as_str().into();
         }
-        let page: Page = client.call("message/list", &params).await?;
+        let page: MessagePage = client.call("message/list", &params).await?;
         let Some(last) = page.messages.last() else {
             return Ok(all);
         };

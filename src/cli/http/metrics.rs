@@ -35,18 +35,18 @@ pub enum MetricKind {
 /// Metrics of the server.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    requests: Mutex<BTreeMap<RequestKey, u64>>,
-    latency: Mutex<BTreeMap<&'static str, Histogram>>,
+    requests: Mutex<BTreeMap<RequestLabels, u64>>,
+    latency: Mutex<BTreeMap<&'static str, LatencyHistogram>>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct RequestKey {
+struct RequestLabels {
     route: &'static str,
     status: u16,
 }
 
 #[derive(Debug, Default)]
-struct Histogram {
+struct LatencyHistogram {
     counts: [u64; BOUNDS.len()],
     count: u64,
     sum: f64,
@@ -56,7 +56,7 @@ impl Metrics {
     /// Records a request, with the time until its response began.
     pub fn record(&self, route: &'static str, status: u16, took: Duration) {
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        *requests.entry(RequestKey { route, status }).or_default() += 1;
+        *requests.entry(RequestLabels { route, status }).or_default() += 1;
         drop(requests);
         let mut latency = self.latency.lock().unwrap_or_else(PoisonError::into_inner);
         latency.entry(route).or_default().record(took.as_secs_f64());
@@ -116,7 +116,7 @@ impl Metrics {
     }
 }
 
-impl Histogram {
+impl LatencyHistogram {
     fn record(&mut self, seconds: f64) {
         for (bound, count) in BOUNDS.iter().zip(&mut self.counts) {
             if seconds <= *bound {

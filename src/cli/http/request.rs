@@ -1,6 +1,6 @@
 //! Reading requests: JSON bodies, and the AI SDK's major version of the client.
 
-use super::failure::Failure;
+use super::failure::HttpFailure;
 use crate::proto::json::{InputFault, check_lists};
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode, header};
@@ -18,13 +18,16 @@ const BODY_TIME: Duration = Duration::from_secs(60);
 const MAJOR: &str = "x-ai-sdk-major";
 
 /// Reads a JSON body. Pages of other sites cannot send this content type without permission of the server.
-pub async fn json_body(request: Request<Body>) -> Result<Bytes, Failure> {
+pub async fn json_body(request: Request<Body>) -> Result<Bytes, HttpFailure> {
     let kind = request.headers().get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/json") {
         let message = "the body must have the content type application/json";
-        return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        return Err(HttpFailure::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            message,
+        ));
     }
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
@@ -37,18 +40,20 @@ pub async fn json_body(request: Request<Body>) -> Result<Bytes, Failure> {
             Err(fault) => Err(too_many(fault)),
         },
         Ok(Err(error)) if is_too_large(&error) => Err(too_large()),
-        Ok(Err(_)) => Err(Failure::bad_request("the body ended early; send it again")),
+        Ok(Err(_)) => Err(HttpFailure::bad_request(
+            "the body ended early; send it again",
+        )),
         Err(_) => {
             let message = "the body did not arrive within 60 s; send it again";
-            Err(Failure::new(StatusCode::REQUEST_TIMEOUT, message))
+            Err(HttpFailure::new(StatusCode::REQUEST_TIMEOUT, message))
         }
     }
 }
 
 /// Failure of a body with too many parts or values.
-pub fn too_many(fault: InputFault) -> Failure {
+pub fn too_many(fault: InputFault) -> HttpFailure {
     let message = format!("the body has {fault}");
-    Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    HttpFailure::new(StatusCode::PAYLOAD_TOO_LARGE, message)
 }
 
 fn is_too_large(error: &axum::Error) -> bool {
@@ -56,13 +61,13 @@ fn is_too_large(error: &axum::Error) -> bool {
     source.is_some_and(|source| source.to_string().contains("length limit"))
 }
 
-fn too_large() -> Failure {
+fn too_large() -> HttpFailure {
     let message = "the body is larger than 16 MiB; send smaller files";
-    Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    HttpFailure::new(StatusCode::PAYLOAD_TOO_LARGE, message)
 }
 
 /// Returns the AI SDK's major version of the client; `None` for the loop's own chunk profile.
-pub fn sdk_major(headers: &HeaderMap) -> Result<Option<u8>, Failure> {
+pub fn sdk_major(headers: &HeaderMap) -> Result<Option<u8>, HttpFailure> {
     let Some(major) = headers.get(MAJOR) else {
         return Ok(None);
     };
@@ -70,7 +75,9 @@ pub fn sdk_major(headers: &HeaderMap) -> Result<Option<u8>, Failure> {
         Ok("5") => Ok(Some(5)),
         Ok("6") => Ok(Some(6)),
         Ok("7") => Ok(Some(7)),
-        _ => Err(Failure::bad_request(format!("{MAJOR} must be 5, 6 or 7"))),
+        _ => Err(HttpFailure::bad_request(format!(
+            "{MAJOR} must be 5, 6 or 7"
+        ))),
     }
 }
 

@@ -2,14 +2,14 @@
 
 use super::answer_endpoints::{post_answer, post_approval, post_cancel};
 use super::chat::post_chat;
-use super::failure::{Failure, with_kind};
+use super::failure::{HttpFailure, with_kind};
 use super::hub_metrics;
 use super::messages::{get_chats, get_messages};
 use super::page::with_page;
 use super::state::ServerState;
 use super::stream::get_stream;
 use super::websocket::get_rpc;
-use crate::cli::connections::Access;
+use crate::cli::connections::ClientAccess;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, State};
@@ -121,7 +121,7 @@ async fn authorize(
     State(server): State<Arc<ServerState>>,
     mut request: Request<Body>,
     next: Next,
-) -> Result<Response, Failure> {
+) -> Result<Response, HttpFailure> {
     let Some(token) = token_of(request.headers()) else {
         let message = "a token is needed: Authorization: Bearer TOKEN, with the file `token` of the state directory";
         return Ok(unauthorized(message));
@@ -129,9 +129,9 @@ async fn authorize(
     let Some(access) = server.tokens.access_of(token) else {
         return wrong_token(&server).await;
     };
-    if access == Access::Observer && request.method() == Method::POST {
+    if access == ClientAccess::Observer && request.method() == Method::POST {
         let message = "this token only permits reading; use the full token";
-        return Err(Failure::new(StatusCode::FORBIDDEN, message));
+        return Err(HttpFailure::new(StatusCode::FORBIDDEN, message));
     }
     request.extensions_mut().insert(access);
     let accept = request.headers().get(header::ACCEPT);
@@ -146,10 +146,10 @@ async fn authorize(
 }
 
 /// Answers a wrong token after a delay. Few are delayed at once, so that guesses use no resources.
-async fn wrong_token(server: &ServerState) -> Result<Response, Failure> {
+async fn wrong_token(server: &ServerState) -> Result<Response, HttpFailure> {
     let Ok(_place) = server.delays.try_acquire() else {
         let message = "too many requests with a wrong token; wait, then try again";
-        return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, message));
+        return Err(HttpFailure::new(StatusCode::TOO_MANY_REQUESTS, message));
     };
     tokio::time::sleep(WRONG_TOKEN).await;
     Ok(unauthorized(
@@ -159,7 +159,7 @@ async fn wrong_token(server: &ServerState) -> Result<Response, Failure> {
 
 fn unauthorized(message: &str) -> Response {
     let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
-    let failure = Failure::new(StatusCode::UNAUTHORIZED, message);
+    let failure = HttpFailure::new(StatusCode::UNAUTHORIZED, message);
     (challenge, failure).into_response()
 }
 
@@ -185,7 +185,7 @@ async fn get_metrics(State(server): State<Arc<ServerState>>) -> Response {
     (kind, text).into_response()
 }
 
-async fn not_found() -> Failure {
+async fn not_found() -> HttpFailure {
     let message = "this address does not exist; docs/reference/http.md lists all";
-    Failure::new(StatusCode::NOT_FOUND, message)
+    HttpFailure::new(StatusCode::NOT_FOUND, message)
 }

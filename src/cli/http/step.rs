@@ -36,7 +36,7 @@ impl ChunkFacts<'_> {
 
 /// State of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CallState {
+enum StepCallState {
     Unfinished,
     Finished,
 }
@@ -54,8 +54,8 @@ pub enum UserWait {
 
 /// Tool calls of the current step, and approvals that the browser was asked for.
 #[derive(Debug, Default)]
-pub struct Step {
-    calls: BTreeMap<String, CallState>,
+pub struct MessageStep {
+    calls: BTreeMap<String, StepCallState>,
     /// Approval → tool call, until it is decided.
     asked: BTreeMap<String, String>,
 }
@@ -89,13 +89,13 @@ pub struct PartApproval {
     pub reason: Option<String>,
 }
 
-impl Step {
+impl MessageStep {
     /// Records a tool call of the message that a stream continues.
     pub fn continue_part(&mut self, part: &ToolPart) {
         let state = match part.state.as_str() {
-            "output-available" if part.preliminary => CallState::Unfinished,
-            "output-available" | "output-error" | "output-denied" => CallState::Finished,
-            _ => CallState::Unfinished,
+            "output-available" if part.preliminary => StepCallState::Unfinished,
+            "output-available" | "output-error" | "output-denied" => StepCallState::Finished,
+            _ => StepCallState::Unfinished,
         };
         self.calls.insert(part.tool_call_id.clone(), state);
         if let Some(approval) = &part.approval
@@ -113,7 +113,8 @@ impl Step {
         match (&*chunk.kind, call, approval) {
             ("start-step", ..) => self.calls.clear(),
             ("tool-input-start" | "tool-input-available", Some(call), _) => {
-                self.calls.insert(call.to_owned(), CallState::Unfinished);
+                self.calls
+                    .insert(call.to_owned(), StepCallState::Unfinished);
             }
             ("tool-output-available", Some(call), _) if !chunk.preliminary => self.finish(call),
             ("tool-output-error" | "tool-input-error" | "tool-output-denied", Some(call), _) => {
@@ -135,7 +136,7 @@ impl Step {
     }
 
     fn finish(&mut self, call: &str) {
-        self.calls.insert(call.to_owned(), CallState::Finished);
+        self.calls.insert(call.to_owned(), StepCallState::Finished);
         self.asked.retain(|_, asked| asked != call);
     }
 
@@ -149,7 +150,7 @@ impl Step {
         let all_wait = self
             .calls
             .iter()
-            .all(|(call, state)| *state == CallState::Finished || waiting.contains(&call));
+            .all(|(call, state)| *state == StepCallState::Finished || waiting.contains(&call));
         if all_wait {
             UserWait::Yes
         } else {
@@ -160,10 +161,10 @@ impl Step {
 
 fn is_decided(data: Option<&RawValue>) -> bool {
     #[derive(Deserialize)]
-    struct Decision {
+    struct ApprovalState {
         approved: Option<bool>,
     }
-    let decision = data.and_then(|data| serde_json::from_str::<Decision>(data.get()).ok());
+    let decision = data.and_then(|data| serde_json::from_str::<ApprovalState>(data.get()).ok());
     decision.is_some_and(|decision| decision.approved.is_some())
 }
 
@@ -172,7 +173,7 @@ mod tests {
     use super::*;
 
     fn wait_after(chunks: &[&str], open: &[&str]) -> UserWait {
-        let mut step = Step::default();
+        let mut step = MessageStep::default();
         for chunk in chunks {
             step.observe(&serde_json::from_str(chunk).unwrap());
         }

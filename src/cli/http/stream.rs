@@ -1,12 +1,12 @@
 //! `GET /api/chat/{id}/stream`: the running turn from its beginning, for a page that was loaded again.
 
 use super::client::NeutralClient;
-use super::failure::Failure;
+use super::failure::HttpFailure;
 use super::request::sdk_major;
 use super::sse::stream_response;
 use super::state::ServerState;
-use super::turn_stream::{Approvals, Followed, TurnStream};
-use crate::cli::connections::Access;
+use super::turn_stream::{ApprovalMode, FollowedTurn, TurnStream};
+use crate::cli::connections::ClientAccess;
 use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -18,17 +18,17 @@ use std::sync::Arc;
 #[derive(Deserialize)]
 pub struct StreamQuery {
     #[serde(default)]
-    approvals: Approvals,
+    approvals: ApprovalMode,
 }
 
 /// Handles `GET /api/chat/{id}/stream`.
 pub async fn get_stream(
     State(server): State<Arc<ServerState>>,
-    Extension(access): Extension<Access>,
+    Extension(access): Extension<ClientAccess>,
     Path(session): Path<String>,
     Query(query): Query<StreamQuery>,
     headers: HeaderMap,
-) -> Result<Response, Failure> {
+) -> Result<Response, HttpFailure> {
     let major = sdk_major(&headers)?;
     let mut client = NeutralClient::open(&server.connector, access, major).await?;
     let attached = match client.attach(&session, None).await {
@@ -42,7 +42,7 @@ pub async fn get_stream(
     let is_running = again
         .running
         .is_some_and(|now| now.turn_id == running.turn_id);
-    let followed = Followed {
+    let followed = FollowedTurn {
         turn: Some(running.turn_id),
         prompt: None,
         after_seq: running.after_seq,

@@ -1,6 +1,6 @@
 //! Tokens of the HTTP server: one for full access, one for observers.
 
-use crate::cli::connections::Access;
+use crate::cli::connections::ClientAccess;
 use crate::core::secret::Secrets;
 use crate::shell::{make_private, open_state_file_to_read};
 use anyhow::{Context as _, bail, ensure};
@@ -43,13 +43,13 @@ impl Tokens {
     }
 
     /// Returns what a client with this token may do; `None` if the token is wrong. Compares in constant time.
-    pub fn access_of(&self, presented: &str) -> Option<Access> {
+    pub fn access_of(&self, presented: &str) -> Option<ClientAccess> {
         let presented = presented.as_bytes();
         let is_full = bool::from(presented.ct_eq(self.full.as_bytes()));
         let is_observer = bool::from(presented.ct_eq(self.observer.as_bytes()));
         match (is_full, is_observer) {
-            (true, _) => Some(Access::Full),
-            (false, true) => Some(Access::Observer),
+            (true, _) => Some(ClientAccess::Full),
+            (false, true) => Some(ClientAccess::Observer),
             (false, false) => None,
         }
     }
@@ -158,8 +158,11 @@ mod tests {
         let mode = std::fs::metadata(dir.join("token")).unwrap().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2);
-        assert_eq!(tokens.access_of(&tokens.full), Some(Access::Full));
-        assert_eq!(tokens.access_of(&tokens.observer), Some(Access::Observer));
+        assert_eq!(tokens.access_of(&tokens.full), Some(ClientAccess::Full));
+        assert_eq!(
+            tokens.access_of(&tokens.observer),
+            Some(ClientAccess::Observer)
+        );
         for wrong in ["", &tokens.full[1..], &format!("{}0", tokens.full)] {
             assert_eq!(tokens.access_of(wrong), None);
         }

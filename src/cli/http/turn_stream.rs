@@ -2,10 +2,10 @@
 
 use super::approvals::ApprovalAnswer;
 use super::client::NeutralClient;
-use super::failure::Failure;
+use super::failure::HttpFailure;
 use super::incoming::{Ask, ChunkMessage, Incoming};
 use super::open_blocks::{OpenBlocks, Passage};
-use super::step::{ChunkFacts, Step, UserWait};
+use super::step::{ChunkFacts, MessageStep, UserWait};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
@@ -21,7 +21,7 @@ const LAST_CHUNK: Duration = Duration::from_secs(30);
 /// How a browser answers permission requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Approvals {
+pub enum ApprovalMode {
     /// With its next request: the stream ends at the question.
     #[default]
     NextRequest,
@@ -31,7 +31,7 @@ pub enum Approvals {
 
 /// Turn that a stream follows.
 #[derive(Debug, Default)]
-pub struct Followed {
+pub struct FollowedTurn {
     /// Id of the turn; `None` for the turn of the first chunk.
     pub turn: Option<String>,
     /// Call that runs the turn.
@@ -45,13 +45,13 @@ pub struct Followed {
 /// Stream of one turn.
 pub struct TurnStream {
     client: NeutralClient,
-    followed: Followed,
-    approvals: Approvals,
+    followed: FollowedTurn,
+    approvals: ApprovalMode,
     /// Answers to questions that the loop has not asked yet.
     answers: Vec<ApprovalAnswer>,
     /// Open questions by their id.
     asks: BTreeMap<String, Ask>,
-    step: Step,
+    step: MessageStep,
     blocks: OpenBlocks,
     last_seq: u64,
     /// Time at which the stream ends if nothing comes.
@@ -68,7 +68,7 @@ enum Deadline {
 
 impl TurnStream {
     /// Creates the stream of a turn to which `client` is attached.
-    pub fn new(client: NeutralClient, followed: Followed, approvals: Approvals) -> Self {
+    pub fn new(client: NeutralClient, followed: FollowedTurn, approvals: ApprovalMode) -> Self {
         let last_seq = followed.after_seq;
         Self {
             client,
@@ -76,7 +76,7 @@ impl TurnStream {
             approvals,
             answers: Vec::new(),
             asks: BTreeMap::new(),
-            step: Step::default(),
+            step: MessageStep::default(),
             blocks: OpenBlocks::default(),
             last_seq,
             deadline: None,
@@ -87,7 +87,7 @@ impl TurnStream {
 
     /// Makes it the continuation of a message: answers questions, and knows the message's tool calls.
     #[must_use]
-    pub fn continuing(mut self, answers: Vec<ApprovalAnswer>, step: Step) -> Self {
+    pub fn continuing(mut self, answers: Vec<ApprovalAnswer>, step: MessageStep) -> Self {
         self.answers = answers;
         self.step = step;
         if self
@@ -104,7 +104,7 @@ impl TurnStream {
     ///
     /// # Errors
     /// The turn failed before its first chunk.
-    pub async fn begin(&mut self) -> Result<(), Failure> {
+    pub async fn begin(&mut self) -> Result<(), HttpFailure> {
         while self.events.is_empty() {
             self.advance().await?;
         }
@@ -126,7 +126,7 @@ impl TurnStream {
         }
     }
 
-    async fn advance(&mut self) -> Result<(), Failure> {
+    async fn advance(&mut self) -> Result<(), HttpFailure> {
         let message = match self.deadline {
             None => self.client.next().await,
             // A message that is there comes first, however late it is read.
@@ -137,7 +137,7 @@ impl TurnStream {
                 }
             }
         };
-        match message.ok_or_else(Failure::closed)? {
+        match message.ok_or_else(HttpFailure::closed)? {
             Incoming::Chunk(chunk) => self.chunk(&chunk),
             Incoming::Ask(ask) => self.ask(ask).await?,
             Incoming::Withdrawn(id) => self.asks.retain(|_, ask| ask.id != id),
@@ -151,13 +151,13 @@ impl TurnStream {
         Ok(())
     }
 
-    fn expire(&mut self) -> Result<(), Failure> {
+    fn expire(&mut self) -> Result<(), HttpFailure> {
         match self.deadline.take() {
             Some(Deadline::Approval(_)) => {
                 self.end_for_approval();
                 Ok(())
             }
-            _ => Err(Failure::closed()),
+            _ => Err(HttpFailure::closed()),
         }
     }
 
@@ -200,7 +200,7 @@ impl TurnStream {
         }
     }
 
-    async fn ask(&mut self, ask: Ask) -> Result<(), Failure> {
+    async fn ask(&mut self, ask: Ask) -> Result<(), HttpFailure> {
         let question = &ask.params.question_id;
         let answer = self.answers.iter().position(|a| a.approval_id == *question);
         if let Some(index) = answer {
@@ -216,7 +216,7 @@ impl TurnStream {
 
     /// Ends the stream at a question that only the browser's next request can answer.
     fn update_wait(&mut self) {
-        if self.approvals == Approvals::Inline || self.has_ended {
+        if self.approvals == ApprovalMode::Inline || self.has_ended {
             return;
         }
         let asks = &self.asks;
@@ -241,7 +241,7 @@ impl TurnStream {
         self.end();
     }
 
-    fn fail(&mut self, failure: &Failure) {
+    fn fail(&mut self, failure: &HttpFailure) {
         let error = json!({ "type": "error", "errorText": failure.message });
         self.events.push_back(error.to_string());
         self.end();

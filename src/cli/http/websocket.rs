@@ -1,9 +1,9 @@
 //! `GET /rpc`: the neutral protocol over a WebSocket, one message in each text frame.
 
-use super::failure::Failure;
+use super::failure::HttpFailure;
 use super::state::ServerState;
-use crate::cli::connections::{Access, ConnectionSetup, Via};
-use crate::shell::{Connection, ConnectionInput, ConnectionOutput};
+use crate::cli::connections::{ClientAccess, ConnectionSetup, Via};
+use crate::shell::{ClientChannel, ConnectionInput, ConnectionOutput};
 use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
@@ -36,14 +36,14 @@ const UNSUPPORTED: u16 = 1003;
 const TOO_LARGE: u16 = 1009;
 
 /// End of a connection: close code and reason for the client.
-type End = (u16, &'static str);
+type WebSocketEnd = (u16, &'static str);
 
 /// Handles `GET /rpc`.
 pub async fn get_rpc(
     State(server): State<Arc<ServerState>>,
-    Extension(access): Extension<Access>,
+    Extension(access): Extension<ClientAccess>,
     upgrade: WebSocketUpgrade,
-) -> Result<Response, Failure> {
+) -> Result<Response, HttpFailure> {
     let setup = ConnectionSetup::neutral(access, Via::WebSocket);
     let connection = server.connector.open(setup).await?;
     let upgrade = upgrade
@@ -53,7 +53,7 @@ pub async fn get_rpc(
     Ok(upgrade.on_upgrade(|socket| serve(socket, connection)))
 }
 
-async fn serve(socket: WebSocket, connection: Connection<ConnectionSetup>) {
+async fn serve(socket: WebSocket, connection: ClientChannel<ConnectionSetup>) {
     let (mut sink, stream) = socket.split();
     let (pings, due) = mpsc::channel(1);
     let end = tokio::select! {
@@ -73,7 +73,7 @@ async fn read(
     mut stream: SplitStream<WebSocket>,
     input: ConnectionInput<ConnectionSetup>,
     pings: mpsc::Sender<()>,
-) -> Option<End> {
+) -> Option<WebSocketEnd> {
     let mut ticks = interval_at(Instant::now() + PING, PING);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = Instant::now();
@@ -119,7 +119,7 @@ async fn write(
     sink: &mut SplitSink<WebSocket, Message>,
     mut output: ConnectionOutput,
     mut due: mpsc::Receiver<()>,
-) -> Option<End> {
+) -> Option<WebSocketEnd> {
     let mut unsent = Vec::new();
     loop {
         let more = tokio::select! {

@@ -17,17 +17,17 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// Sending end of the queue.
 #[derive(Clone)]
-pub struct LogQueue(Arc<Shared>);
+pub struct LogQueue(Arc<LogChannel>);
 
-struct Shared {
-    state: Mutex<QueueState>,
+struct LogChannel {
+    state: Mutex<LogQueueState>,
     /// Signals work for the thread: a new line, the end of a pause, or the end of the queue.
     added: Condvar,
     /// Signals that the thread has written lines, or has ended.
     written: Condvar,
 }
 
-struct QueueState {
+struct LogQueueState {
     lines: VecDeque<Vec<u8>>,
     /// Number of lines that were dropped.
     lost: usize,
@@ -52,7 +52,7 @@ enum Writing {
 impl LogQueue {
     /// Creates a queue of lines for `to`.
     pub fn new(to: Box<dyn Write + Send>) -> Self {
-        let state = QueueState {
+        let state = LogQueueState {
             lines: VecDeque::new(),
             lost: 0,
             error: None,
@@ -61,7 +61,7 @@ impl LogQueue {
             is_paused: false,
             closed: false,
         };
-        Self(Arc::new(Shared {
+        Self(Arc::new(LogChannel {
             state: Mutex::new(state),
             added: Condvar::new(),
             written: Condvar::new(),
@@ -108,7 +108,7 @@ impl LogQueue {
         let mut state = self.0.lock();
         state.closed = true;
         self.0.added.notify_one();
-        let runs = |state: &mut QueueState| matches!(state.thread, Writing::Running);
+        let runs = |state: &mut LogQueueState| matches!(state.thread, Writing::Running);
         let ended = self.0.written.wait_timeout_while(state, LAST_WAIT, runs);
         drop(ended.unwrap_or_else(PoisonError::into_inner));
     }
@@ -117,7 +117,7 @@ impl LogQueue {
     /// queue drops lines in a pause, too.
     pub fn pause(&self) {
         let state = self.0.lock();
-        let works = |state: &mut QueueState| {
+        let works = |state: &mut LogQueueState| {
             let runs = matches!(state.thread, Writing::Running);
             runs && (state.is_writing || !state.lines.is_empty())
         };
@@ -133,8 +133,8 @@ impl LogQueue {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
+impl LogChannel {
+    fn lock(&self) -> MutexGuard<'_, LogQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,7 +1,7 @@
 //! Text within a block: emphasis, code and links. The end of text that is still arriving may belong to a span whose
 //! end is missing; [`settled`] finds the part before it.
 
-use super::lines::{Lines, Look};
+use super::lines::{Look, WrappedLines};
 use crate::cli::styles::{CODE, DIM, link_target};
 use anstyle::{Effects, Style};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -13,7 +13,13 @@ const MAX_LINK: usize = 2048;
 const MAX_OPEN: usize = 100;
 
 /// Parses text within a block and adds it to the lines. `before` is the last character before it.
-pub fn write(text: &str, before: Option<char>, base: Style, has_links: bool, lines: &mut Lines) {
+pub fn write(
+    text: &str,
+    before: Option<char>,
+    base: Style,
+    has_links: bool,
+    lines: &mut WrappedLines,
+) {
     let (rest, body) = (text.trim_start(), text.trim());
     lines.text(&text[..text.len() - rest.len()], &Look::default());
     if !body.is_empty() {
@@ -47,7 +53,7 @@ pub fn write(text: &str, before: Option<char>, base: Style, has_links: bool, lin
 }
 
 struct SpanWriter<'a> {
-    lines: &'a mut Lines,
+    lines: &'a mut WrappedLines,
     has_links: bool,
     /// Bytes that precede the text.
     skip: usize,

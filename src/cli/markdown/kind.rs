@@ -5,7 +5,7 @@ const DIGITS: usize = 9;
 
 /// Kind of a line, without its indentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind<'a> {
+pub enum LineKind<'a> {
     /// Nothing but spaces.
     Blank,
     /// Text of a paragraph.
@@ -24,7 +24,7 @@ pub enum Kind<'a> {
     Rule,
 }
 
-impl<'a> Kind<'a> {
+impl<'a> LineKind<'a> {
     /// Returns the kind of a line; `None` if it depends on what follows. `is_whole` if nothing follows.
     pub fn of(line: &'a str, is_whole: bool) -> Option<Self> {
         let known = match line.chars().next() {
@@ -52,31 +52,31 @@ impl<'a> Kind<'a> {
     }
 }
 
-fn heading(line: &str) -> Option<Kind<'_>> {
+fn heading(line: &str) -> Option<LineKind<'_>> {
     let text = line.trim_start_matches('#');
     let level = line.len() - text.len();
     match text.chars().next() {
-        _ if level > 6 => Some(Kind::Text),
+        _ if level > 6 => Some(LineKind::Text),
         None => None,
-        Some(' ') => Some(Kind::Heading(level, text.trim_start())),
-        Some(_) => Some(Kind::Text),
+        Some(' ') => Some(LineKind::Heading(level, text.trim_start())),
+        Some(_) => Some(LineKind::Text),
     }
 }
 
-fn fence(line: &str, is_whole: bool) -> Option<Kind<'_>> {
+fn fence(line: &str, is_whole: bool) -> Option<LineKind<'_>> {
     let mark = line.chars().next()?;
     let info = line.trim_start_matches(mark);
     let fence = &line[..line.len() - info.len()];
     if fence.len() < 3 {
-        return (!info.is_empty()).then_some(Kind::Text);
+        return (!info.is_empty()).then_some(LineKind::Text);
     }
     if mark == '`' && info.contains('`') {
-        return Some(Kind::Text);
+        return Some(LineKind::Text);
     }
-    is_whole.then_some(Kind::Fence(fence, info.trim()))
+    is_whole.then_some(LineKind::Fence(fence, info.trim()))
 }
 
-fn bullet_or_rule(line: &str, is_whole: bool) -> Option<Kind<'_>> {
+fn bullet_or_rule(line: &str, is_whole: bool) -> Option<LineKind<'_>> {
     let mark = line.chars().next()?;
     let is_rule = line.chars().all(|c| c == mark || c == ' ') && mark != '+';
     let count = line.chars().filter(|c| *c == mark).count();
@@ -85,29 +85,29 @@ fn bullet_or_rule(line: &str, is_whole: bool) -> Option<Kind<'_>> {
         return None;
     }
     if is_rule && (count >= 3 || mark == '=') {
-        return Some(Kind::Rule);
+        return Some(LineKind::Rule);
     }
     Some(match line.as_bytes().get(1) {
         None => return None,
-        Some(_) if is_item => Kind::Item(&line[..1], line[1..].trim_start()),
-        Some(_) => Kind::Text,
+        Some(_) if is_item => LineKind::Item(&line[..1], line[1..].trim_start()),
+        Some(_) => LineKind::Text,
     })
 }
 
-fn numbered(line: &str) -> Option<Kind<'_>> {
+fn numbered(line: &str) -> Option<LineKind<'_>> {
     let after = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let digits = line.len() - after.len();
     if digits > DIGITS {
-        return Some(Kind::Text);
+        return Some(LineKind::Text);
     }
     let mut rest = after.chars();
     match (rest.next(), rest.next()) {
         (None, _) | (Some('.' | ')'), None) => None,
         (Some('.' | ')'), Some(' ')) => {
             let (mark, text) = line.split_at(digits + 1);
-            Some(Kind::Item(mark, text.trim_start()))
+            Some(LineKind::Item(mark, text.trim_start()))
         }
-        _ => Some(Kind::Text),
+        _ => Some(LineKind::Text),
     }
 }
 
@@ -118,49 +118,57 @@ mod tests {
     #[test]
     fn kind_is_known_as_soon_as_nothing_can_change_it() {
         let cases = [
-            ("", None, Kind::Blank),
-            ("word", Some(Kind::Text), Kind::Text),
-            ("#", None, Kind::Text),
-            ("#5", Some(Kind::Text), Kind::Text),
-            ("## a", Some(Kind::Heading(2, "a")), Kind::Heading(2, "a")),
-            ("####### a", Some(Kind::Text), Kind::Text),
-            (">", None, Kind::Quote("")),
-            (">> a", Some(Kind::Quote("> a")), Kind::Quote("> a")),
-            ("-", None, Kind::Item("-", "")),
-            ("- a", Some(Kind::Item("-", "a")), Kind::Item("-", "a")),
-            ("-a", Some(Kind::Text), Kind::Text),
-            ("- - -", None, Kind::Rule),
+            ("", None, LineKind::Blank),
+            ("word", Some(LineKind::Text), LineKind::Text),
+            ("#", None, LineKind::Text),
+            ("#5", Some(LineKind::Text), LineKind::Text),
+            (
+                "## a",
+                Some(LineKind::Heading(2, "a")),
+                LineKind::Heading(2, "a"),
+            ),
+            ("####### a", Some(LineKind::Text), LineKind::Text),
+            (">", None, LineKind::Quote("")),
+            (">> a", Some(LineKind::Quote("> a")), LineKind::Quote("> a")),
+            ("-", None, LineKind::Item("-", "")),
+            (
+                "- a",
+                Some(LineKind::Item("-", "a")),
+                LineKind::Item("-", "a"),
+            ),
+            ("-a", Some(LineKind::Text), LineKind::Text),
+            ("- - -", None, LineKind::Rule),
             (
                 "- - a",
-                Some(Kind::Item("-", "- a")),
-                Kind::Item("-", "- a"),
+                Some(LineKind::Item("-", "- a")),
+                LineKind::Item("-", "- a"),
             ),
-            ("--", None, Kind::Text),
-            ("---", None, Kind::Rule),
-            ("===", None, Kind::Rule),
-            ("**", None, Kind::Text),
-            ("**b", Some(Kind::Text), Kind::Text),
+            ("--", None, LineKind::Text),
+            ("---", None, LineKind::Rule),
+            ("===", None, LineKind::Rule),
+            ("**", None, LineKind::Text),
+            ("**b", Some(LineKind::Text), LineKind::Text),
             (
                 "* *a*",
-                Some(Kind::Item("*", "*a*")),
-                Kind::Item("*", "*a*"),
+                Some(LineKind::Item("*", "*a*")),
+                LineKind::Item("*", "*a*"),
             ),
-            ("12", None, Kind::Text),
+            ("12", None, LineKind::Text),
             (
                 "12. a",
-                Some(Kind::Item("12.", "a")),
-                Kind::Item("12.", "a"),
+                Some(LineKind::Item("12.", "a")),
+                LineKind::Item("12.", "a"),
             ),
-            ("2026 w", Some(Kind::Text), Kind::Text),
-            ("```", None, Kind::Fence("```", "")),
-            ("```rust", None, Kind::Fence("```", "rust")),
-            ("`code` x", Some(Kind::Text), Kind::Text),
-            ("```a``` x", Some(Kind::Text), Kind::Text),
-            ("| a", None, Kind::Row),
+            ("2026 w", Some(LineKind::Text), LineKind::Text),
+            ("```", None, LineKind::Fence("```", "")),
+            ("```rust", None, LineKind::Fence("```", "rust")),
+            ("`code` x", Some(LineKind::Text), LineKind::Text),
+            ("```a``` x", Some(LineKind::Text), LineKind::Text),
+            ("| a", None, LineKind::Row),
         ];
         for (line, partly, whole) in cases {
-            assert_eq!(Kind::of(line, false), partly, "{line}");
-            assert_eq!(Kind::of(line, true), Some(whole), "{line}");
+            assert_eq!(LineKind::of(line, false), partly, "{line}");
+            assert_eq!(LineKind::of(line, true), Some(whole), "{line}");
         }
     }
 }

@@ -22,14 +22,14 @@ pub struct Look {
 
 /// Piece of a word.
 #[derive(Debug)]
-struct Piece {
+struct WordPiece {
     text: String,
     look: Look,
 }
 
 /// Writer of wrapped lines.
 #[derive(Debug)]
-pub struct Lines {
+pub struct WrappedLines {
     has_links: bool,
     width: usize,
     /// Whether a word that is wider than a line is broken.
@@ -44,12 +44,12 @@ pub struct Lines {
     current: Look,
     /// Number of spaces before the word, and their look.
     space: (usize, Look),
-    word: Vec<Piece>,
+    word: Vec<WordPiece>,
     /// Whether the beginning of the word is already in `out`.
     is_begun: bool,
 }
 
-impl Lines {
+impl WrappedLines {
     pub fn new(styles: Styles) -> Self {
         Self {
             has_links: styles.has_links,
@@ -115,7 +115,7 @@ impl Lines {
             }
             match self.word.last_mut() {
                 Some(piece) if piece.look == *look => piece.text.push(c),
-                _ => self.word.push(Piece {
+                _ => self.word.push(WordPiece {
                     text: c.into(),
                     look: look.clone(),
                 }),
@@ -197,7 +197,7 @@ impl Lines {
         }
     }
 
-    fn write_broken(&mut self, piece: &Piece) {
+    fn write_broken(&mut self, piece: &WordPiece) {
         for c in piece.text.chars() {
             let column = self.column.unwrap_or(0);
             if column > 0 && column + columns(c) > self.width {

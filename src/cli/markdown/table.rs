@@ -1,7 +1,7 @@
 //! Tables: columns as wide as their cells, narrowed until they fit into the terminal.
 
 use super::inline;
-use super::lines::{Lines, Look};
+use super::lines::{Look, WrappedLines};
 use crate::cli::columns::width;
 use crate::cli::styles::{DIM, HEAD, plain};
 use anstyle::Style;
@@ -51,12 +51,12 @@ fn push(cells: &mut [String], c: char) {
 }
 
 /// Writes a table.
-pub fn write(rows: &[Vec<String>], has_links: bool, lines: &mut Lines) {
+pub fn write(rows: &[Vec<String>], has_links: bool, lines: &mut WrappedLines) {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let style = |row: usize| if row == 0 { HEAD } else { Style::new() };
     let rendered = |row: usize, column: usize, width: usize| {
         let cell = rows[row].get(column).map_or("", String::as_str);
-        let mut lines = Lines::within(width, has_links);
+        let mut lines = WrappedLines::within(width, has_links);
         inline::write(cell, None, style(row), has_links, &mut lines);
         lines.end_word();
         lines.take()

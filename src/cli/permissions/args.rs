@@ -24,7 +24,7 @@ pub struct PermissionsArgs {
 #[derive(Debug, Subcommand)]
 pub enum PermissionsVerb {
     /// List the stored decisions, oldest first
-    Show(ShowArgs),
+    Show(ShowPermissionsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -32,7 +32,7 @@ pub enum PermissionsVerb {
     after_help = "Columns: local time, session, tool, decision, decided by (policy, client, timeout, agent, cancel or \
     end), rule, and subject (command, paths or title). --json adds more fields, such as the reason."
 )]
-pub struct ShowArgs {
+pub struct ShowPermissionsArgs {
     /// Show only these sessions (names or full ids)
     #[arg(value_name = "SESSION")]
     pub ids: Vec<String>,

@@ -20,13 +20,13 @@ pub enum Arrival {
 }
 
 /// Messages of the client that no step has taken.
-pub struct Inbox {
+pub struct ClientInbox {
     lines: Receiver<String>,
     language: Language,
     pub waiting: Vec<ClientMessage>,
 }
 
-impl Inbox {
+impl ClientInbox {
     /// Starts the thread, which reads to the end of the input.
     ///
     /// # Errors

@@ -72,24 +72,24 @@ pub enum AgentMessage {
 
 /// Members of the messages of Claude Code.
 #[derive(Deserialize)]
-struct Frame<'a> {
+struct ClaudeFrame<'a> {
     #[serde(rename = "type")]
     kind: String,
     #[serde(borrow)]
     request_id: Option<&'a RawValue>,
-    request: Option<Request>,
+    request: Option<ControlRequest>,
     #[serde(borrow)]
-    response: Option<Response<'a>>,
+    response: Option<ControlResponse<'a>>,
     uuid: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Request {
+struct ControlRequest {
     subtype: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Response<'a> {
+struct ControlResponse<'a> {
     #[serde(borrow)]
     request_id: Option<&'a RawValue>,
 }
@@ -97,7 +97,7 @@ struct Response<'a> {
 impl Language {
     /// Recognizes the protocol of a line; `None` if it is of no protocol.
     pub fn of(line: &str) -> Option<Self> {
-        let frame: Option<Frame<'_>> = serde_json::from_str(line).ok();
+        let frame: Option<ClaudeFrame<'_>> = serde_json::from_str(line).ok();
         if frame.is_some_and(|frame| CLAUDE_TYPES.contains(&frame.kind.as_str())) {
             return Some(Self::Claude);
         }
@@ -122,7 +122,7 @@ impl Language {
                 }
             },
             Self::Claude => {
-                let frame: Frame<'_> = serde_json::from_str(line).ok()?;
+                let frame: ClaudeFrame<'_> = serde_json::from_str(line).ok()?;
                 let id = |id: Option<&RawValue>| Some(id?.get().to_owned());
                 match frame.kind.as_str() {
                     PROMPT => {
@@ -159,12 +159,12 @@ impl Language {
                 }
                 _ => AgentMessage::Other,
             },
-            Self::Claude => match serde_json::from_str::<Frame<'_>>(line) {
+            Self::Claude => match serde_json::from_str::<ClaudeFrame<'_>>(line) {
                 Ok(frame) if frame.kind == "result" => AgentMessage::Result,
-                Ok(Frame {
+                Ok(ClaudeFrame {
                     kind,
                     response:
-                        Some(Response {
+                        Some(ControlResponse {
                             request_id: Some(id),
                         }),
                     ..
@@ -181,7 +181,7 @@ impl Language {
             Self::Acp => serde_json::from_str::<rpc::Envelope<'_>>(line)
                 .ok()
                 .and_then(|envelope| envelope.id),
-            Self::Claude => serde_json::from_str::<Frame<'_>>(line)
+            Self::Claude => serde_json::from_str::<ClaudeFrame<'_>>(line)
                 .ok()
                 .and_then(|frame| frame.response?.request_id),
             Self::Text => None,
@@ -277,11 +277,11 @@ impl ClientMessage {
 /// Returns the session that parameters or a result name.
 pub fn session_of(params: Option<&RawValue>) -> Option<String> {
     #[derive(Deserialize)]
-    struct Named<'a> {
+    struct SessionParam<'a> {
         #[serde(borrow, rename = "sessionId")]
         session: Option<&'a RawValue>,
     }
-    let named: Named<'_> = serde_json::from_str(params?.get()).ok()?;
+    let named: SessionParam<'_> = serde_json::from_str(params?.get()).ok()?;
     Some(json::text(named.session)?.into_owned())
 }
 

@@ -1,8 +1,8 @@
 //! Plays the steps of a process to its client.
 
-use super::inbox::{Arrival, Inbox};
+use super::inbox::{Arrival, ClientInbox};
 use super::message::{AgentMessage, ClientMessage, ClientMessageKind, Language, session_of};
-use super::script::{Action, Ending, Step};
+use super::script::{Action, ProcessExit, ReplayStep};
 use crate::proto::rpc::{self, Message};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -40,10 +40,10 @@ impl Pace {
 /// Player of one process.
 pub struct Player<W> {
     language: Language,
-    steps: Vec<Step>,
+    steps: Vec<ReplayStep>,
     /// `None` for no pauses.
     pace: Option<Pace>,
-    inbox: Inbox,
+    inbox: ClientInbox,
     out: W,
     /// Ids of the tape's requests → those of the client's.
     ids: HashMap<String, String>,
@@ -68,9 +68,9 @@ enum Met {
 impl<W: Write> Player<W> {
     /// Creates a player.
     pub fn new(
-        (language, steps): (Language, Vec<Step>),
+        (language, steps): (Language, Vec<ReplayStep>),
         pace: Option<Pace>,
-        inbox: Inbox,
+        inbox: ClientInbox,
         out: W,
         note: fn(&str),
     ) -> Self {
@@ -102,14 +102,14 @@ impl<W: Write> Player<W> {
     ///
     /// # Errors
     /// The client does not read its input any more.
-    pub fn play(mut self) -> io::Result<Ending> {
+    pub fn play(mut self) -> io::Result<ProcessExit> {
         let steps = std::mem::take(&mut self.steps);
         for (at, step) in steps.iter().enumerate() {
             let before = at.checked_sub(1).map_or(step.at, |before| steps[before].at);
             match &step.action {
                 Action::Expect(want) => {
                     if self.expect(want, &steps[at..])? == Met::Left {
-                        return Ok(Ending::default());
+                        return Ok(ProcessExit::default());
                     }
                 }
                 Action::Send(line) => {
@@ -132,7 +132,7 @@ impl<W: Write> Player<W> {
             self.await_end()?;
         }
         self.out.flush()?;
-        Ok(Ending::default())
+        Ok(ProcessExit::default())
     }
 
     fn pause(&mut self, recorded: Duration) -> io::Result<()> {
@@ -148,7 +148,7 @@ impl<W: Write> Player<W> {
 
     /// Waits for a message of the client. One that does not come while the client waits for an answer is
     /// skipped.
-    fn expect(&mut self, want: &ClientMessage, ahead: &[Step]) -> io::Result<Met> {
+    fn expect(&mut self, want: &ClientMessage, ahead: &[ReplayStep]) -> io::Result<Met> {
         self.out.flush()?;
         let since = Instant::now();
         loop {
@@ -186,7 +186,7 @@ impl<W: Write> Player<W> {
     }
 
     /// Pairs a message of the client with one of the tape.
-    fn met(&mut self, want: &ClientMessage, got: &ClientMessage, ahead: &[Step]) {
+    fn met(&mut self, want: &ClientMessage, got: &ClientMessage, ahead: &[ReplayStep]) {
         match (&want.kind, &got.kind) {
             (ClientMessageKind::Request(recorded), ClientMessageKind::Request(id)) => {
                 self.ids.insert(recorded.clone(), id.clone());
@@ -214,7 +214,7 @@ impl<W: Write> Player<W> {
         id: &str,
         want: &ClientMessage,
         got: &ClientMessage,
-        ahead: &[Step],
+        ahead: &[ReplayStep],
     ) {
         let opened = || {
             ahead.iter().find_map(|step| match &step.action {
@@ -244,7 +244,7 @@ impl<W: Write> Player<W> {
     fn refuse_unexpected(
         &mut self,
         want: Option<&ClientMessage>,
-        ahead: &[Step],
+        ahead: &[ReplayStep],
     ) -> io::Result<()> {
         let is_later = |got: &ClientMessage| {
             let mut ahead = ahead.iter();

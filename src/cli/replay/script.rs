@@ -1,24 +1,24 @@
 //! Steps of one process of a tape.
 
 use super::message::{ClientMessage, Language};
-use crate::proto::tape::{Direction, Event, EventKind, Process, Record, Side};
+use crate::proto::tape::{Direction, EventKind, Side, TapeEvent, TapeProcess, TapeRecord};
 use std::time::Duration;
 
 /// Steps of one process of a tape.
 #[derive(Debug)]
 pub struct Script {
     /// Name and number of the process.
-    pub process: Process,
+    pub process: TapeProcess,
     /// Program and arguments; empty if the tape does not have them.
     pub command: Vec<String>,
     /// Protocol.
     pub language: Language,
-    pub steps: Vec<Step>,
+    pub steps: Vec<ReplayStep>,
 }
 
 /// A step with its time.
 #[derive(Debug)]
-pub struct Step {
+pub struct ReplayStep {
     pub at: Duration,
     pub action: Action,
 }
@@ -35,12 +35,12 @@ pub enum Action {
     /// acpipe ends the process with a signal.
     AwaitSignal,
     /// The process exits.
-    Exit(Ending),
+    Exit(ProcessExit),
 }
 
 /// Exit of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ending {
+pub struct ProcessExit {
     pub code: Option<i32>,
     pub signal: Option<i32>,
     /// Last output on stderr.
@@ -48,8 +48,8 @@ pub struct Ending {
 }
 
 /// All that is known of a process before its protocol is.
-struct Found {
-    process: Process,
+struct FoundProcess {
+    process: TapeProcess,
     command: Vec<String>,
     lines: Vec<(Duration, FoundStep)>,
 }
@@ -57,17 +57,17 @@ struct Found {
 enum FoundStep {
     In(String),
     Out(String),
-    Event(Event),
+    Event(TapeEvent),
 }
 
 /// Returns the processes of a tape, in the order of their first records.
-pub fn scripts<'a>(records: impl Iterator<Item = Record<'a>>) -> Vec<Script> {
-    let mut found: Vec<Found> = Vec::new();
+pub fn scripts<'a>(records: impl Iterator<Item = TapeRecord<'a>>) -> Vec<Script> {
+    let mut found: Vec<FoundProcess> = Vec::new();
     for record in records {
         let (at, process, step) = match record {
-            Record::Header(_) => continue,
-            Record::Frame(frame) if frame.side == Side::Client => continue,
-            Record::Frame(frame) => {
+            TapeRecord::Header(_) => continue,
+            TapeRecord::Frame(frame) if frame.side == Side::Client => continue,
+            TapeRecord::Frame(frame) => {
                 let line = frame.body.line().to_owned();
                 let step = match frame.direction {
                     Direction::In => FoundStep::In(line),
@@ -75,14 +75,14 @@ pub fn scripts<'a>(records: impl Iterator<Item = Record<'a>>) -> Vec<Script> {
                 };
                 (frame.at, frame.process, step)
             }
-            Record::Event(event) => match event.kind {
+            TapeRecord::Event(event) => match event.kind {
                 EventKind::Dropped | EventKind::Full | EventKind::Unknown => continue,
                 _ => (event.at, event.process.clone(), FoundStep::Event(event)),
             },
         };
         let known = found.iter().position(|found| found.process == process);
         let known = known.unwrap_or_else(|| {
-            found.push(Found {
+            found.push(FoundProcess {
                 process,
                 command: Vec::new(),
                 lines: Vec::new(),
@@ -97,10 +97,10 @@ pub fn scripts<'a>(records: impl Iterator<Item = Record<'a>>) -> Vec<Script> {
         }
         process.lines.push((at, step));
     }
-    found.into_iter().map(Found::script).collect()
+    found.into_iter().map(FoundProcess::script).collect()
 }
 
-impl Found {
+impl FoundProcess {
     fn script(self) -> Script {
         let language = self.lines.iter().find_map(|(_, step)| match step {
             FoundStep::In(line) | FoundStep::Out(line) => Language::of(line),
@@ -116,12 +116,12 @@ impl Found {
                     EventKind::Closed if language == Language::Text => return None,
                     EventKind::Closed => Action::AwaitEnd,
                     EventKind::Killed => Action::AwaitSignal,
-                    EventKind::Exited => Action::Exit(Ending {
+                    EventKind::Exited => Action::Exit(ProcessExit {
                         code: event.code,
                         signal: event.signal,
                         stderr: event.stderr.unwrap_or_default(),
                     }),
-                    EventKind::Failed => Action::Exit(Ending {
+                    EventKind::Failed => Action::Exit(ProcessExit {
                         code: Some(1),
                         signal: None,
                         stderr: event.stderr.unwrap_or_default(),
@@ -129,7 +129,7 @@ impl Found {
                     _ => return None,
                 },
             };
-            Some(Step { at, action })
+            Some(ReplayStep { at, action })
         });
         Script {
             process: self.process,
@@ -153,7 +153,8 @@ impl Script {
 
     /// Returns `true` if the process sends or receives messages.
     pub fn has_messages(&self) -> bool {
-        let is_message = |step: &Step| matches!(step.action, Action::Expect(_) | Action::Send(_));
+        let is_message =
+            |step: &ReplayStep| matches!(step.action, Action::Expect(_) | Action::Send(_));
         self.steps.iter().any(is_message)
     }
 

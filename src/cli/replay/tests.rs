@@ -1,9 +1,9 @@
 //! Replays of tapes to clients in memory.
 
-use super::inbox::Inbox;
+use super::inbox::ClientInbox;
 use super::message::{AgentMessage, Language};
 use super::player::Player;
-use super::script::{Action, Ending, Script, scripts};
+use super::script::{Action, ProcessExit, Script, scripts};
 use crate::proto::tape::records;
 use serde_json::Value;
 use std::io::Cursor;
@@ -17,9 +17,9 @@ fn script(tape: &str) -> Script {
 
 /// Replays a tape without pauses to a client that sends these lines, then closes its end. Returns the lines that
 /// the client receives, and the ending.
-fn played(tape: &str, input: &str, renamed: Option<(&str, &str)>) -> (Vec<String>, Ending) {
+fn played(tape: &str, input: &str, renamed: Option<(&str, &str)>) -> (Vec<String>, ProcessExit) {
     let script = script(tape);
-    let inbox = Inbox::start(Cursor::new(input.to_owned()), script.language).unwrap();
+    let inbox = ClientInbox::start(Cursor::new(input.to_owned()), script.language).unwrap();
     let mut out = Vec::new();
     let mut player = Player::new(
         (script.language, script.steps),
@@ -66,7 +66,7 @@ fn responses_get_the_ids_of_the_actual_requests() {
             "a panic",
         ]
     );
-    let want = Ending {
+    let want = ProcessExit {
         code: Some(3),
         signal: None,
         stderr: "it crashed".to_owned(),
@@ -98,7 +98,7 @@ fn request_that_the_tape_does_not_have_is_answered_with_an_error() {
         assert!(message.contains("acpipe replay"), "{message}");
     }
     // The client left before the prompt.
-    assert_eq!(ending, Ending::default());
+    assert_eq!(ending, ProcessExit::default());
 }
 
 #[test]

@@ -64,15 +64,15 @@ pub struct BatchId(u64);
 
 /// Batches whose responses are not complete.
 #[derive(Debug, Default)]
-pub struct Batches {
+pub struct OpenBatches {
     last: u64,
-    open: HashMap<BatchId, Batch>,
+    open: HashMap<BatchId, OpenBatch>,
     /// Total size of the collected responses.
     bytes: usize,
 }
 
 #[derive(Debug, Default)]
-struct Batch {
+struct OpenBatch {
     waiting: usize,
     answers: Vec<u8>,
 }
@@ -81,7 +81,7 @@ struct Batch {
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
-impl Batches {
+impl OpenBatches {
     /// Opens a batch; `None` if too many are open.
     pub fn begin(&mut self) -> Option<BatchId> {
         if self.open.len() >= MAX_OPEN {
@@ -89,7 +89,7 @@ impl Batches {
         }
         self.last += 1;
         let id = BatchId(self.last);
-        self.open.insert(id, Batch::default());
+        self.open.insert(id, OpenBatch::default());
         Some(id)
     }
 
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn gathered_answers_of_all_batches_are_bounded() {
-        let mut batches = Batches::default();
+        let mut batches = OpenBatches::default();
         let [a, b] = [(); 2].map(|()| batches.begin().unwrap());
         let fill = |bytes: usize| move |out: &mut Vec<u8>| out.extend(vec![b'1'; bytes]);
         batches.answer_to_come(a);
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn open_batches_are_bounded_in_number() {
-        let mut batches = Batches::default();
+        let mut batches = OpenBatches::default();
         let open: Vec<BatchId> = std::iter::from_fn(|| batches.begin()).collect();
         assert_eq!(open.len(), MAX_OPEN);
         assert_eq!(batches.take_complete(open[3]), None);

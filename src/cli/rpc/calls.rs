@@ -14,13 +14,13 @@ const MOST_CALLS: usize = 16 * 1024;
 const MOST_ID_BYTES: usize = 4 << 20;
 
 /// Origin of a call: id and batch.
-pub struct Caller {
+pub struct CallOrigin {
     /// `None` for a notification, which gets no response.
     pub id: Option<Box<RawValue>>,
     pub batch: Option<BatchId>,
 }
 
-impl Caller {
+impl CallOrigin {
     fn id_size(&self) -> usize {
         self.id.as_ref().map_or(0, |id| id.get().len())
     }
@@ -28,13 +28,13 @@ impl Caller {
 
 /// Open calls by token.
 #[derive(Default)]
-pub struct Calls {
+pub struct CallOrigins {
     last_token: u64,
-    open: HashMap<Token, Caller>,
+    open: HashMap<Token, CallOrigin>,
     id_bytes: usize,
 }
 
-impl Calls {
+impl CallOrigins {
     /// Returns `true` if one more call with this id fits. `session/cancel` and `shutdown` always fit.
     pub fn have_room(&self, command: &Command, id: Option<&RawValue>) -> bool {
         if matches!(command, Command::Cancel(_) | Command::Shutdown) {
@@ -45,7 +45,7 @@ impl Calls {
     }
 
     /// Registers a call and returns its token.
-    pub fn open(&mut self, caller: Caller) -> Token {
+    pub fn open(&mut self, caller: CallOrigin) -> Token {
         self.last_token += 1;
         let token = Token::first(self.last_token);
         self.id_bytes += caller.id_size();
@@ -54,7 +54,7 @@ impl Calls {
     }
 
     /// Removes a call that is being answered.
-    pub fn close(&mut self, token: Token) -> Option<Caller> {
+    pub fn close(&mut self, token: Token) -> Option<CallOrigin> {
         let caller = self.open.remove(&token)?;
         self.id_bytes -= caller.id_size();
         Some(caller)
@@ -66,8 +66,8 @@ mod tests {
     use super::*;
     use crate::proto::wire::AgentListParams;
 
-    fn caller(id: &RawValue) -> Caller {
-        Caller {
+    fn caller(id: &RawValue) -> CallOrigin {
+        CallOrigin {
             id: Some(id.to_owned()),
             batch: None,
         }
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn open_calls_are_bounded_in_number() {
-        let mut calls = Calls::default();
+        let mut calls = CallOrigins::default();
         let id = RawValue::from_string("1".to_owned()).unwrap();
         let tokens: Vec<Token> = (0..MOST_CALLS).map(|_| calls.open(caller(&id))).collect();
         assert!(!calls.have_room(&Command::ListAgents(AgentListParams::default()), Some(&id)));
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn ids_of_open_calls_are_bounded_in_bytes() {
-        let mut calls = Calls::default();
+        let mut calls = CallOrigins::default();
         let id = format!("{:?}", "x".repeat(MOST_ID_BYTES / 2));
         let id = RawValue::from_string(id).unwrap();
         let token = calls.open(caller(&id));

@@ -1,6 +1,6 @@
 //! jsonrpsee's table of the methods that a client can call: converts names and parameters to commands.
 //!
-//! A handler only reads its parameters. The resulting command goes through the [`Slot`] to the loop, which
+//! A handler only reads its parameters. The resulting command goes through the [`HandlerSlot`] to the loop, which
 //! owns all state and responds when the command is done.
 
 use crate::cli::schema::{DISCOVER, openrpc};
@@ -27,7 +27,7 @@ const INITIALIZE: &str = "initialize";
 /// State shared by the handlers and the table. The mutex is there because jsonrpsee requires a `Sync`
 /// context.
 #[derive(Default)]
-struct Slot(Mutex<HandlerState>);
+struct HandlerSlot(Mutex<HandlerState>);
 
 #[derive(Default)]
 struct HandlerState {
@@ -37,7 +37,7 @@ struct HandlerState {
     unknown_fields: UnknownFields,
 }
 
-impl Slot {
+impl HandlerSlot {
     fn lock(&self) -> MutexGuard<'_, HandlerState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -45,8 +45,8 @@ impl Slot {
 
 /// Method table.
 pub struct Methods {
-    module: RpcModule<Slot>,
-    slot: Arc<Slot>,
+    module: RpcModule<HandlerSlot>,
+    slot: Arc<HandlerSlot>,
 }
 
 /// Result of a call.
@@ -60,14 +60,14 @@ pub enum CallOutcome {
 impl Methods {
     /// Creates the table with all methods.
     pub fn new() -> Self {
-        let slot = Arc::new(Slot::default());
+        let slot = Arc::new(HandlerSlot::default());
         let mut methods = Self {
             module: RpcModule::from_arc(slot.clone()),
             slot,
         };
         visit_methods(&mut methods);
         let fields = Fields::of::<NoParams>();
-        let discover = move |params: Params<'_>, slot: &Slot, _: &Extensions| {
+        let discover = move |params: Params<'_>, slot: &HandlerSlot, _: &Extensions| {
             let mut handled = slot.lock();
             let nothing = object(&params).and_then(|text| known(&fields, text, &handled));
             handled.outcome = nothing.err().map(Err);
@@ -85,7 +85,7 @@ impl Methods {
         command: fn(P) -> Command,
     ) {
         let fields = OnceLock::new();
-        let handler = move |params: Params<'_>, slot: &Slot, _: &Extensions| {
+        let handler = move |params: Params<'_>, slot: &HandlerSlot, _: &Extensions| {
             let mut handled = slot.lock();
             let fields = fields.get_or_init(Fields::of::<P>);
             let read = object(&params).and_then(|text| {

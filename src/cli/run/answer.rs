@@ -1,13 +1,13 @@
 //! Text of the answer on stdout: unchanged for a pipe, rendered as Markdown or only escaped for a terminal.
 
 use crate::cli::markdown::Markdown;
-use crate::cli::screen::{Content, push_escaped};
+use crate::cli::screen::{ScreenContent, push_escaped};
 use crate::cli::styles::Styles;
 use crate::proto::json::JsonStr;
 use serde_json::value::RawValue;
 
 /// Text of the answer, as it arrives.
-pub struct Answer {
+pub struct AnswerText {
     /// Renderer at a terminal, unless the text is requested as it is.
     markdown: Option<Markdown>,
     is_terminal: bool,
@@ -18,7 +18,7 @@ pub struct Answer {
     ends_with_newline: bool,
 }
 
-impl Answer {
+impl AnswerText {
     /// Creates the output of an answer to a stream; `is_raw` if Markdown is not rendered.
     pub fn new(stream: Styles, is_raw: bool) -> Self {
         let is_rendered = stream.is_terminal && stream.has_color && !is_raw;
@@ -63,7 +63,7 @@ impl Answer {
                 out.extend_from_slice(markdown.push(&text).as_bytes());
                 self.ends_with_newline = markdown.is_at_start();
             }
-            None if self.is_terminal => push_escaped(out, text.as_bytes(), Content::Text),
+            None if self.is_terminal => push_escaped(out, text.as_bytes(), ScreenContent::Text),
             None => out.extend_from_slice(text.as_bytes()),
         }
         if self.markdown.is_none() && !text.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::outcome;
 use super::questions::TerminalQuestions;
-use super::view::View;
+use super::view::RunView;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::{Command, Notice};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Parameters of each prompt call.
 #[derive(Debug, Clone, Copy)]
-pub struct PromptTerms {
+pub struct PromptOptions {
     /// Whether acpipe sends the prompt again after a transient error.
     pub retry: bool,
     /// Limit of the call; `None` for no limit.
@@ -23,7 +23,7 @@ pub struct PromptTerms {
     pub elapsed: Duration,
 }
 
-impl PromptTerms {
+impl PromptOptions {
     /// Creates the call that begins a turn.
     pub fn prompt(
         self,
@@ -113,7 +113,7 @@ pub fn cancel(session: &str) -> Command {
 pub fn late_feedback(
     summary: &wire::TurnSummary,
     is_interrupted: bool,
-    view: &mut View,
+    view: &mut RunView,
 ) -> Option<String> {
     let words = outcome::late_feedback(summary)?;
     if is_interrupted || summary.is_error || outcome::was_asked_to_stop(summary) {

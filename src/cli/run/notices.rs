@@ -1,13 +1,13 @@
 //! Notices in the output of a run.
 
-use super::view::View;
+use super::view::RunView;
 use crate::cli::args::shared::Format;
 use crate::core::hub::{MAY_NOT_ASK, RUN_NOTICES};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::value;
 use serde_json::{Value, json};
 
-impl View {
+impl RunView {
     /// Shows a notice in text output. That the policy did not hold, or may not, is shown in every format and with `--quiet`.
     pub(super) fn notice(&mut self, notice: &Value) {
         let words = words_of(notice);

@@ -21,23 +21,23 @@ const MAX_ATTACHMENT_BYTES: u64 = 32 << 20;
 
 /// Text and attachments to send.
 #[derive(Debug)]
-pub struct Prompt {
+pub struct RunPrompt {
     text: String,
-    attached: Vec<Attachment>,
+    attached: Vec<AttachedFile>,
     /// Notes to show to the user.
     pub notes: Vec<String>,
 }
 
 /// File attached to the prompt.
 #[derive(Debug)]
-struct Attachment {
+struct AttachedFile {
     path: PathBuf,
     name: String,
     media_type: &'static str,
     content: Vec<u8>,
 }
 
-impl Prompt {
+impl RunPrompt {
     /// Creates a prompt without attachments.
     pub fn of_text(text: String) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl Prompt {
     /// Returns the names of images and sounds that are sent as links because the agent does not accept their
     /// content.
     pub fn sent_as_links(&self, can: AgentCapabilities) -> impl Iterator<Item = &str> {
-        let is_media = move |file: &&Attachment| {
+        let is_media = move |file: &&AttachedFile| {
             let kind = file.media_type.split('/').next();
             matches!(kind, Some("image" | "audio")) && !file.is_taken(can)
         };
@@ -113,7 +113,7 @@ impl Prompt {
     }
 }
 
-impl Attachment {
+impl AttachedFile {
     /// Returns `true` if the agent accepts the content of the file.
     fn is_taken(&self, can: AgentCapabilities) -> bool {
         match self.media_type.split('/').next() {
@@ -151,7 +151,7 @@ struct PromptSources {
 enum ReadProgress {
     /// The thread waits for this source.
     Reads(String),
-    Done(anyhow::Result<Prompt>),
+    Done(anyhow::Result<RunPrompt>),
 }
 
 impl PromptSources {
@@ -172,7 +172,7 @@ impl PromptSources {
     }
 
     /// Reads the sources; `reads` is called with each before acpipe waits for it.
-    fn read(self, reads: &dyn Fn(String)) -> anyhow::Result<Prompt> {
+    fn read(self, reads: &dyn Fn(String)) -> anyhow::Result<RunPrompt> {
         let mut notes = Vec::new();
         let mut parts = self.texts;
         let mut is_read = false;
@@ -208,7 +208,7 @@ impl PromptSources {
             reads(file.display().to_string());
             attachment("--attach", file)
         });
-        Ok(Prompt {
+        Ok(RunPrompt {
             attached: attached.collect::<anyhow::Result<_>>()?,
             text: given.join("\n\n"),
             notes,
@@ -216,7 +216,7 @@ impl PromptSources {
     }
 
     /// Reads the sources in a thread, which is left behind if the limit passes first: no source need ever end.
-    fn read_within(self, limit: RunLimit) -> anyhow::Result<Prompt> {
+    fn read_within(self, limit: RunLimit) -> anyhow::Result<RunPrompt> {
         let (progress, steps) = mpsc::sync_channel(1);
         std::thread::Builder::new()
             .name("prompt".into())
@@ -284,7 +284,7 @@ fn lossy(bytes: Vec<u8>, what: &str, notes: &mut Vec<String>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn attachment(option: &str, file: &Path) -> anyhow::Result<Attachment> {
+fn attachment(option: &str, file: &Path) -> anyhow::Result<AttachedFile> {
     let failed = |error: &std::io::Error| unreadable(option, file, error);
     let about = std::fs::metadata(file).map_err(|error| failed(&error))?;
     if about.is_file() && about.len() > MAX_ATTACHMENT_BYTES {
@@ -300,7 +300,7 @@ fn attachment(option: &str, file: &Path) -> anyhow::Result<Attachment> {
     let name = path
         .file_name()
         .map(|name| name.to_string_lossy().into_owned());
-    Ok(Attachment {
+    Ok(AttachedFile {
         name: name.unwrap_or_else(|| "file".to_owned()),
         media_type: media_type(&path, &content),
         path,
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn agents_without_embedded_content_get_a_file_link() {
-        let file = Attachment {
+        let file = AttachedFile {
             path: "/a b/ü.md".into(),
             name: "ü.md".to_owned(),
             media_type: "text/markdown",

@@ -19,19 +19,19 @@ use crate::core::printable::printable;
 use crate::proto::json::to_raw;
 use crate::proto::rpc::code;
 use crate::proto::wire::QuestionKind;
-use crate::shell::{ClientAction, Terminal};
-use form::Form;
-use link::{Link, Plan};
+use crate::shell::{ClientAction, TerminalThread};
+use form::FormQuestion;
+use link::{LinkQuestion, PlanQuestion};
 use prompt_view::PromptView;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::time::Duration;
-use tool::Permission;
+use tool::PermissionQuestion;
 
 /// Queue of open questions and the terminal that shows them.
 #[derive(Debug)]
 pub struct TerminalQuestions {
-    terminal: Option<Terminal>,
+    terminal: Option<TerminalThread>,
     open: VecDeque<(ClientRequestId, Dialog)>,
     /// Whether the first question is on the terminal.
     shown: bool,
@@ -42,7 +42,7 @@ pub struct TerminalQuestions {
 }
 
 impl TerminalQuestions {
-    pub fn new(terminal: Option<Terminal>) -> Self {
+    pub fn new(terminal: Option<TerminalThread>) -> Self {
         Self {
             terminal,
             open: VecDeque::new(),
@@ -207,20 +207,20 @@ enum NextStep {
 /// Question with the state of its input.
 #[derive(Debug)]
 enum Dialog {
-    Permission(Permission),
-    Form(Form),
-    Link(Link),
-    Plan(Plan),
+    Permission(PermissionQuestion),
+    Form(FormQuestion),
+    Link(LinkQuestion),
+    Plan(PlanQuestion),
 }
 
 impl Dialog {
     fn new(request: &ClientRequest) -> Option<Self> {
         Some(match request.neutral()? {
-            ClientRequest::Permission(params) => Self::Permission(Permission::new(params)),
+            ClientRequest::Permission(params) => Self::Permission(PermissionQuestion::new(params)),
             ClientRequest::Question(params) => match params.kind {
-                QuestionKind::Form => Self::Form(Form::new(params)),
-                QuestionKind::Url => Self::Link(Link((**params).clone())),
-                QuestionKind::Plan => Self::Plan(Plan::new((**params).clone())),
+                QuestionKind::Form => Self::Form(FormQuestion::new(params)),
+                QuestionKind::Url => Self::Link(LinkQuestion((**params).clone())),
+                QuestionKind::Plan => Self::Plan(PlanQuestion::new((**params).clone())),
             },
             ClientRequest::Host(_) | ClientRequest::Acp(..) => return None,
         })
@@ -263,7 +263,7 @@ impl Dialog {
         match self {
             Self::Permission(permission) => permission.read(line),
             Self::Form(form) => form.read(line),
-            Self::Link(_) => Link::read(line),
+            Self::Link(_) => LinkQuestion::read(line),
             Self::Plan(plan) => plan.read(line),
         }
     }

@@ -1,11 +1,11 @@
 //! Notes on the receipt of a restored session: what the user asked for and does not get, and what acpipe chose.
 
-use super::view::View;
+use super::view::RunView;
 use crate::core::terms::{differing_text, is_term};
 use crate::proto::wire::Recovery;
 
 /// Shows the notes on a receipt of session `id`. Settings of the user that have no effect are shown with `--quiet`, too.
-pub fn show_receipt_notes(id: &str, recovery: &Recovery, view: &mut View) {
+pub fn show_receipt_notes(id: &str, recovery: &Recovery, view: &mut RunView) {
     if let Some(warning) = &recovery.warning {
         view.note(warning);
     }

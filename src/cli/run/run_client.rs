@@ -1,8 +1,8 @@
 //! The client of a run: a single turn, in which each reply triggers the next call.
 
-use super::calls::{self, PromptTerms, Steps};
+use super::calls::{self, PromptOptions, Steps};
 use super::outcome;
-use super::prompt::Prompt;
+use super::prompt::RunPrompt;
 use super::questions::TerminalQuestions;
 use super::run_limit::RunLimit;
 use super::turn_output::TurnOutput;
@@ -11,7 +11,7 @@ use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
-use crate::core::deltas::Delta;
+use crate::core::deltas::TextDelta;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::session::unstarted_summary;
 use crate::proto::chunk::Chunk;
@@ -33,7 +33,7 @@ const SLOW_READER: Duration = Duration::from_secs(5);
 
 /// Call that the run waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum RunStep {
     Initialize,
     Connect,
     Ensure,
@@ -43,7 +43,7 @@ enum Step {
 
 /// Client of a single turn.
 pub struct RunClient {
-    prompt: Prompt,
+    prompt: RunPrompt,
     /// Content types that the agent accepts; `None` until it is connected.
     can: Option<wire::AgentCapabilities>,
     session: String,
@@ -54,7 +54,7 @@ pub struct RunClient {
     /// a second one.
     pub is_joining: bool,
     turn: String,
-    terms: PromptTerms,
+    terms: PromptOptions,
     pub steps: Steps,
     limit: RunLimit,
     /// When the last output was produced; `None` while more may follow.
@@ -64,7 +64,7 @@ pub struct RunClient {
     pub context: Box<Map<String, Value>>,
     questions: TerminalQuestions,
     output: TurnOutput,
-    step: Step,
+    step: RunStep,
     actions: VecDeque<ClientAction>,
     interrupted: bool,
     exit_code: Option<u8>,
@@ -72,10 +72,10 @@ pub struct RunClient {
 
 impl RunClient {
     pub fn new(
-        prompt: Prompt,
+        prompt: RunPrompt,
         session: String,
         turn: String,
-        (terms, limit): (PromptTerms, RunLimit),
+        (terms, limit): (PromptOptions, RunLimit),
         questions: TerminalQuestions,
         output: TurnOutput,
     ) -> Self {
@@ -95,40 +95,40 @@ impl RunClient {
             context: Box::default(),
             questions,
             output,
-            step: Step::Initialize,
+            step: RunStep::Initialize,
             actions: VecDeque::new(),
             interrupted: false,
             exit_code: None,
         };
         client.output.view.begin(&client.session, &client.turn);
-        client.advance_to(Step::Initialize);
+        client.advance_to(RunStep::Initialize);
         client
     }
 
-    fn advance_to(&mut self, step: Step) {
+    fn advance_to(&mut self, step: RunStep) {
         self.step = step;
         let progress = match step {
-            Step::Connect => Some(self.steps.start()),
-            Step::Ensure => Some(self.steps.open()),
-            Step::Prompt => Some(self.steps.prompt()),
-            Step::Initialize | Step::Over => None,
+            RunStep::Connect => Some(self.steps.start()),
+            RunStep::Ensure => Some(self.steps.open()),
+            RunStep::Prompt => Some(self.steps.prompt()),
+            RunStep::Initialize | RunStep::Over => None,
         };
         if let Some(progress) = progress {
             self.output.view.begin_step(progress);
         }
         // The limit is that of the run, and each call gets what is left of it.
-        let terms = PromptTerms {
+        let terms = PromptOptions {
             elapsed: self.limit.elapsed(),
             ..self.terms
         };
         let command = match step {
-            Step::Initialize => calls::initialize(&self.questions),
-            Step::Connect => Command::Connect(wire::ConnectParams {
+            RunStep::Initialize => calls::initialize(&self.questions),
+            RunStep::Connect => Command::Connect(wire::ConnectParams {
                 timeout_ms: terms.timeout_ms(),
                 elapsed_ms: terms.elapsed_ms(),
                 ..wire::ConnectParams::default()
             }),
-            Step::Ensure => Command::Ensure(wire::EnsureParams {
+            RunStep::Ensure => Command::Ensure(wire::EnsureParams {
                 session_id: Some(self.session.clone()),
                 cwd: Some(self.cwd.clone()),
                 agent: self.agent.clone(),
@@ -137,12 +137,12 @@ impl RunClient {
                 elapsed_ms: terms.elapsed_ms(),
                 ..wire::EnsureParams::default()
             }),
-            Step::Prompt => {
+            RunStep::Prompt => {
                 let message = self.prompt.message(self.can);
                 let context = std::mem::take(&mut self.context);
                 terms.prompt(&self.session, &self.turn, message, context)
             }
-            Step::Over => {
+            RunStep::Over => {
                 self.actions.push_back(ClientAction::End);
                 return;
             }
@@ -159,12 +159,12 @@ impl RunClient {
     }
 
     fn finish(&mut self, code: u8) {
-        if self.step != Step::Over {
+        if self.step != RunStep::Over {
             self.output.view.done();
             self.over_at = Some(running_now());
         }
         self.exit_code.get_or_insert(code);
-        self.advance_to(Step::Over);
+        self.advance_to(RunStep::Over);
     }
 
     pub fn exit_code(&self) -> u8 {
@@ -180,7 +180,7 @@ impl ClientSink for RunClient {
     fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
         self.output.recorder.reply(&answer);
         match (self.step, answer) {
-            (Step::Over, _) | (_, Ok(Reply::Cancel(_))) => {}
+            (RunStep::Over, _) | (_, Ok(Reply::Cancel(_))) => {}
             (_, Err(error)) => {
                 if !self.interrupted {
                     let (session, turn) = (&self.session, &self.turn);
@@ -190,42 +190,42 @@ impl ClientSink for RunClient {
                 self.finish(error.kind.exit_code());
             }
             // Opening the session starts its agent, too; only attachments depend on the agent's capabilities.
-            (Step::Initialize, Ok(_)) if self.is_joining && !self.prompt.has_attachments() => {
-                self.advance_to(Step::Ensure);
+            (RunStep::Initialize, Ok(_)) if self.is_joining && !self.prompt.has_attachments() => {
+                self.advance_to(RunStep::Ensure);
             }
-            (Step::Initialize, Ok(_)) => self.advance_to(Step::Connect),
-            (Step::Connect, Ok(reply)) => {
+            (RunStep::Initialize, Ok(_)) => self.advance_to(RunStep::Connect),
+            (RunStep::Connect, Ok(reply)) => {
                 if let Reply::Status(status) = reply {
                     if let Some(note) = calls::package_runner_note(&status) {
                         self.output.view.note(&note);
                     }
                     self.can = status.capabilities;
                 }
-                self.advance_to(Step::Ensure);
+                self.advance_to(RunStep::Ensure);
             }
-            (Step::Ensure, Ok(reply)) => {
+            (RunStep::Ensure, Ok(reply)) => {
                 if let Reply::Session(session) = &reply {
                     self.output.session(session);
                 }
                 for name in self.prompt.sent_as_links(self.can.unwrap_or_default()) {
                     self.output.view.note(&calls::link_note(name));
                 }
-                self.advance_to(Step::Prompt);
+                self.advance_to(RunStep::Prompt);
             }
-            (Step::Prompt, Ok(Reply::Turn(summary))) => {
+            (RunStep::Prompt, Ok(Reply::Turn(summary))) => {
                 self.output.view.summary(&summary);
                 let view = &mut self.output.view;
                 match calls::late_feedback(&summary, self.interrupted, view) {
                     Some(words) => {
-                        self.prompt = Prompt::of_text(words);
+                        self.prompt = RunPrompt::of_text(words);
                         self.turn = format!("{}+", self.turn);
                         self.output.view.begin(&self.session, &self.turn);
-                        self.advance_to(Step::Prompt);
+                        self.advance_to(RunStep::Prompt);
                     }
                     None => self.finish(outcome::exit_code(&summary)),
                 }
             }
-            (Step::Prompt, Ok(_)) => {}
+            (RunStep::Prompt, Ok(_)) => {}
         }
     }
 
@@ -239,7 +239,7 @@ impl ClientSink for RunClient {
         }
     }
 
-    fn delta(&mut self, place: ChunkAddress<'_>, delta: Delta<'_>, json: &[u8]) {
+    fn delta(&mut self, place: ChunkAddress<'_>, delta: TextDelta<'_>, json: &[u8]) {
         if place.turn == Some(&*self.turn) {
             self.output.delta(place, delta, json);
         }
@@ -327,7 +327,7 @@ impl ClientConnection for RunClient {
     fn interrupted(&mut self, first: bool, signal: Interrupt) {
         self.interrupted = true;
         match (first, signal, self.step) {
-            (true, Interrupt::Int, Step::Prompt) => {
+            (true, Interrupt::Int, RunStep::Prompt) => {
                 let cancel = calls::cancel(&self.session);
                 self.actions
                     .push_back(ClientAction::Command(Token::first(1), cancel));

@@ -1,7 +1,7 @@
 //! The hub of a run or a chat: one in this process, or that of the daemon.
 
 use super::run_session::{self, RunSession};
-use super::view::View;
+use super::view::RunView;
 use crate::cli::args::{AgentArgs, RunArgs};
 use crate::cli::daemon::{DaemonUse, live_sessions};
 use crate::cli::remote_hub::DaemonHub;
@@ -13,7 +13,8 @@ use crate::core::hub::{Hub, Settings};
 use crate::core::secret::Secrets;
 use crate::core::store::Store;
 use crate::shell::{
-    ClientConnection, Events, InProcessAgents, LoopOwner, LoopSetup, Recorder, drive, drive_remote,
+    ClientConnection, InProcessAgents, LoopOwner, LoopSetup, Recorder, StoreEvents, drive,
+    drive_remote,
 };
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -21,7 +22,7 @@ use tokio::sync::mpsc;
 /// Hub of a run or a chat.
 pub enum RunHub {
     /// A hub in this process, with its store.
-    Own(Box<dyn Store>, Events),
+    Own(Box<dyn Store>, StoreEvents),
     /// The hub of the daemon, behind its socket.
     Daemon(UnixStream),
 }
@@ -40,7 +41,7 @@ impl RunHub {
         args: &RunArgs,
         daemon: Option<DaemonUse>,
         secrets: &Secrets,
-        view: &mut View,
+        view: &mut RunView,
     ) -> anyhow::Result<(RunSession, Self)> {
         let found = run_session::find(args, secrets, view)?;
         let hub = match daemon {

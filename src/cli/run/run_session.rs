@@ -1,13 +1,15 @@
 //! Setup of a run: session, directory, agent and store.
 
 use super::unstored::StoreFailures;
-use super::view::View;
+use super::view::RunView;
 use crate::cli::agent_choice::{StoredAgent, is_unnamed_demo, no_agent};
 use crate::cli::agents::installed_agents;
 use crate::cli::args::RunArgs;
 use crate::cli::daemon::SessionOrigin;
 use crate::cli::styles::Styles;
-use crate::cli::{Origin, UsageError, directory, persists, print_note, sessions, state_dir};
+use crate::cli::{
+    ContinuedSession, UsageError, directory, persists, print_note, sessions, state_dir,
+};
 use crate::core::agent_command::{AgentCommand, key_of_line};
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
@@ -17,7 +19,7 @@ use crate::core::secret::shown_words;
 use crate::core::session_id::{is_full, unnamed};
 use crate::core::store::{Card, OptionalStore, Store};
 use crate::proto::wire::Protocol;
-use crate::shell::{Events, Memory};
+use crate::shell::{MemorySessions, StoreEvents};
 use std::io::IsTerminal as _;
 
 /// Settings and session of a run.
@@ -30,7 +32,7 @@ pub struct RunSession {
 }
 
 /// Finds session and agent.
-pub fn find(args: &RunArgs, secrets: &Secrets, view: &mut View) -> anyhow::Result<RunSession> {
+pub fn find(args: &RunArgs, secrets: &Secrets, view: &mut RunView) -> anyhow::Result<RunSession> {
     let cwd = directory(&args.agent)?;
     let chosen = choose(args, &cwd, view)?;
     let origin = origin(args, chosen.as_ref())?;
@@ -93,7 +95,11 @@ struct SelectedSession {
 }
 
 /// Returns the session of `--session` or `--continue`; `None` without these options.
-fn choose(args: &RunArgs, cwd: &str, view: &mut View) -> anyhow::Result<Option<SelectedSession>> {
+fn choose(
+    args: &RunArgs,
+    cwd: &str,
+    view: &mut RunView,
+) -> anyhow::Result<Option<SelectedSession>> {
     if is_stored(args) && !persists(&args.agent.store)? {
         let message = "--session and --continue require stored sessions; omit --persist never and \
                            PERSIST_MESSAGES=false";
@@ -118,7 +124,7 @@ fn named(
     args: &RunArgs,
     name: &str,
     cwd: &str,
-    view: &mut View,
+    view: &mut RunView,
 ) -> anyhow::Result<SelectedSession> {
     let state = state_dir(&args.agent.store.place)?;
     let exact = crate::shell::stored(&state, name)?;
@@ -164,14 +170,14 @@ fn named(
 
 /// Returns the session's directory, and its agent if the command line names none. The session's agent takes
 /// precedence over `ACPIPE_AGENT`.
-fn origin(args: &RunArgs, chosen: Option<&SelectedSession>) -> anyhow::Result<Origin> {
+fn origin(args: &RunArgs, chosen: Option<&SelectedSession>) -> anyhow::Result<ContinuedSession> {
     let Some(chosen) = chosen else {
-        return Ok(Origin::default());
+        return Ok(ContinuedSession::default());
     };
     let card = chosen.card.as_ref();
-    let mut origin = Origin {
+    let mut origin = ContinuedSession {
         cwd: card.map(|card| card.cwd.clone()),
-        ..Origin::default()
+        ..ContinuedSession::default()
     };
     if args.agent.names_agent() {
         return Ok(origin);
@@ -237,7 +243,7 @@ fn is_stored(args: &RunArgs) -> bool {
 }
 
 /// Opens the store. If it cannot be used, a run without `--session` or `--continue` uses memory only.
-pub fn store(args: &RunArgs, view: &mut View) -> anyhow::Result<(Box<dyn Store>, Events)> {
+pub fn store(args: &RunArgs, view: &mut RunView) -> anyhow::Result<(Box<dyn Store>, StoreEvents)> {
     if args.ephemeral {
         return Ok(crate::cli::store_in_memory(&args.agent.store));
     }
@@ -253,7 +259,7 @@ pub fn store(args: &RunArgs, view: &mut View) -> anyhow::Result<(Box<dyn Store>,
         }
         Err(error) if !error.is::<UsageError>() => {
             view.note(&format!("this run is not stored: {error:#}"));
-            Ok((Box::<Memory>::default(), Events::none()))
+            Ok((Box::<MemorySessions>::default(), StoreEvents::none()))
         }
         Err(error) => Err(error),
     }

@@ -2,17 +2,17 @@
 
 use super::receipt_notes::show_receipt_notes;
 use super::recorder::RunRecorder;
-use super::view::View;
+use super::view::RunView;
 use crate::cli::args::shared::Format;
 use crate::cli::remote_hub::shown_chunk;
 use crate::core::client_sink::ChunkAddress;
-use crate::core::deltas::Delta;
+use crate::core::deltas::TextDelta;
 use crate::proto::chunk::Chunk;
 use crate::proto::wire::SessionResult;
 
 /// View and tape of the turns of one client.
 pub struct TurnOutput {
-    pub view: View,
+    pub view: RunView,
     pub recorder: RunRecorder,
     /// Sequence number of the last chunk given to the view.
     shown: u64,
@@ -21,7 +21,7 @@ pub struct TurnOutput {
 }
 
 impl TurnOutput {
-    pub fn new(view: View, recorder: RunRecorder) -> Self {
+    pub fn new(view: RunView, recorder: RunRecorder) -> Self {
         Self {
             view,
             recorder,
@@ -42,7 +42,7 @@ impl TurnOutput {
         self.view.chunk(chunk, json);
     }
 
-    pub fn delta(&mut self, place: ChunkAddress<'_>, delta: Delta<'_>, json: &[u8]) {
+    pub fn delta(&mut self, place: ChunkAddress<'_>, delta: TextDelta<'_>, json: &[u8]) {
         if self.view.format == Format::Text {
             delta.with_chunk(|chunk| self.chunk(place, chunk, json));
             return;

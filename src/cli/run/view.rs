@@ -1,7 +1,7 @@
 //! Output of a run: the answer on stdout in the chosen format, everything else on stderr.
 
 use super::agui_lines::AguiLines;
-use super::answer::Answer;
+use super::answer::AnswerText;
 use super::outcome;
 use super::questions::prompt_view::short;
 use super::refusals::PolicyRefusals;
@@ -10,7 +10,7 @@ use super::unstored::StoreFailures;
 use crate::cli::args::shared::Format;
 use crate::cli::progress::ProgressLine;
 use crate::cli::remote_hub::shown_chunk;
-use crate::cli::screen::{Content, push_escaped};
+use crate::cli::screen::{ScreenContent, push_escaped};
 use crate::cli::styles::{DIM, HEAD, Styles};
 use crate::core::cause::last_lines;
 use crate::core::error::Error;
@@ -31,7 +31,7 @@ const ACTIVITY: usize = 200;
 const STDERR_LINES: usize = 10;
 
 /// Formatted output of one run.
-pub struct View {
+pub struct RunView {
     pub(super) format: Format,
     quiet: bool,
     streams: Streams,
@@ -39,7 +39,7 @@ pub struct View {
     pub stdout: Styles,
     stderr: Styles,
     out: Vec<u8>,
-    answer: Answer,
+    answer: AnswerText,
     held: HeldOutput,
     /// Line on the terminal until the next output.
     progress: Option<ProgressLine>,
@@ -64,7 +64,7 @@ struct HeldOutput {
     notes: String,
 }
 
-impl View {
+impl RunView {
     /// Creates the output; `is_raw` if an answer at a terminal is not rendered as Markdown.
     pub fn new(format: Format, quiet: bool, is_raw: bool) -> Self {
         let stdout = Styles::stdout();
@@ -75,7 +75,7 @@ impl View {
             stdout,
             stderr: Styles::stderr(),
             out: Vec::new(),
-            answer: Answer::new(stdout, is_raw),
+            answer: AnswerText::new(stdout, is_raw),
             held: HeldOutput::default(),
             progress: None,
             refused: PolicyRefusals::default(),
@@ -328,7 +328,7 @@ impl View {
             Format::Agui => {
                 for json in all {
                     for line in self.events.of(json).split_inclusive(|b| *b == b'\n') {
-                        self.push(line, Content::Json);
+                        self.push(line, ScreenContent::Json);
                     }
                 }
                 return;
@@ -336,7 +336,7 @@ impl View {
         };
         for json in all {
             self.out.extend_from_slice(before);
-            self.push(json, Content::Json);
+            self.push(json, ScreenContent::Json);
             self.out.extend_from_slice(after);
         }
     }
@@ -437,7 +437,7 @@ impl View {
     }
 
     /// Appends the agent's output, escaped if stdout is a terminal.
-    fn push(&mut self, bytes: &[u8], content: Content) {
+    fn push(&mut self, bytes: &[u8], content: ScreenContent) {
         self.progress = None;
         if self.stdout.is_terminal {
             push_escaped(&mut self.out, bytes, content);
@@ -455,7 +455,7 @@ impl View {
         if !earlier.is_empty() {
             summary["metadata"]["earlierTurns"] = earlier.into();
         }
-        self.push(summary.to_string().as_bytes(), Content::Json);
+        self.push(summary.to_string().as_bytes(), ScreenContent::Json);
         self.out.push(b'\n');
     }
 

@@ -2,7 +2,7 @@
 
 use super::age::age;
 use crate::cli::UsageError;
-use crate::cli::args::shared::{ChunkProfile, PlaceArgs};
+use crate::cli::args::shared::{ChunkProfileArg, PlaceArgs};
 use crate::cli::pager::PagerArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -32,9 +32,9 @@ pub struct SessionsArgs {
 pub enum SessionsVerb {
     /// List the sessions, newest first
     #[command(visible_alias = "ls")]
-    List(ListArgs),
+    List(ListSessionsArgs),
     /// Show the conversation of a session
-    Show(ShowArgs),
+    Show(ShowSessionArgs),
     /// Find text in the titles and messages of the sessions
     Search(SearchArgs),
     /// Print a session as JSON, or as a document to read
@@ -48,18 +48,18 @@ pub enum SessionsVerb {
 
 /// Where names of sessions are looked up.
 #[derive(Debug, Args)]
-pub struct NameArgs {
+pub struct SessionLookupArgs {
     /// Directory of the session [default: the working directory]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
-pub struct ShowArgs {
+pub struct ShowSessionArgs {
     /// Session (name or full id)
     pub id: String,
     #[command(flatten)]
-    pub place: NameArgs,
+    pub place: SessionLookupArgs,
 }
 
 #[derive(Debug, Args)]
@@ -69,7 +69,7 @@ pub struct ShowArgs {
     directory and title. In a terminal, lines are cut to its width. Unnamed runs that were not continued are summarized \
     in one line; --all and --json list each of them."
 )]
-pub struct ListArgs {
+pub struct ListSessionsArgs {
     /// List only the sessions of this directory
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
@@ -86,23 +86,23 @@ pub struct ExportArgs {
     /// Session (name or full id)
     pub id: String,
     #[command(flatten)]
-    pub place: NameArgs,
+    pub place: SessionLookupArgs,
     /// Content to print as JSON
-    #[arg(short, long, value_enum, default_value_t = Content::Messages, value_name = "CONTENT")]
-    pub output: Content,
+    #[arg(short, long, value_enum, default_value_t = ExportContent::Messages, value_name = "CONTENT")]
+    pub output: ExportContent,
     /// Format of the messages
     #[arg(short, long, value_enum, default_value_t = ExportFormat::Json, value_name = "FORMAT", conflicts_with = "output")]
     pub format: ExportFormat,
     /// Major version of the AI SDK that messages and chunks are for, or discobot for the names of that system
-    #[arg(long, value_enum, default_value_t = ChunkProfile::V7, value_name = "PROFILE")]
-    pub chunk_profile: ChunkProfile,
+    #[arg(long, value_enum, default_value_t = ChunkProfileArg::V7, value_name = "PROFILE")]
+    pub chunk_profile: ChunkProfileArg,
 }
 
 impl ExportArgs {
     /// Refuses an option that has no effect with the others.
     pub fn check(&self) -> Result<(), UsageError> {
-        let has_profile = self.format == ExportFormat::Json && self.output != Content::Log;
-        if has_profile || self.chunk_profile == ChunkProfile::V7 {
+        let has_profile = self.format == ExportFormat::Json && self.output != ExportContent::Log;
+        if has_profile || self.chunk_profile == ChunkProfileArg::V7 {
             return Ok(());
         }
         let why = "--chunk-profile is for messages and chunks as JSON; leave it out, or leave out -f and -o log";
@@ -145,7 +145,7 @@ pub struct SearchArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Content {
+pub enum ExportContent {
     /// The messages, as a JSON array of `UIMessage` objects
     Messages,
     /// The chunks with their numbers and turns, one JSON object per line, as from session/replay
@@ -164,7 +164,7 @@ pub struct DeleteArgs {
     #[arg(required = true, value_name = "ID")]
     pub ids: Vec<String>,
     #[command(flatten)]
-    pub place: NameArgs,
+    pub place: SessionLookupArgs,
     /// Move the logs to the archive, where gc deletes them later
     #[arg(long)]
     pub archive: bool,

@@ -7,16 +7,16 @@ use std::collections::HashMap;
 
 /// Message as it is read.
 #[derive(Debug, Default)]
-pub struct Entry {
-    pub role: Role,
+pub struct ConversationEntry {
+    pub role: Author,
     /// Time, RFC 3339.
     pub at: Option<String>,
-    pub items: Vec<Item>,
+    pub items: Vec<ConversationItem>,
 }
 
 /// Author of a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Role {
+pub enum Author {
     User,
     #[default]
     Agent,
@@ -26,16 +26,16 @@ pub enum Role {
 
 /// Part of a message.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Item {
+pub enum ConversationItem {
     Text(String),
     Thought(String),
     /// Name or type of a file.
     File(String),
-    Tool(ToolCall),
+    Tool(ConversationCall),
     /// Entries of a plan, with their states.
-    Plan(Vec<(Progress, String)>),
+    Plan(Vec<(PlanEntryStatus, String)>),
     /// Decision about a request that belongs to no tool call that is shown.
-    Decision(Decision),
+    Decision(PermissionDecision),
     /// Question of the agent, and its outcome.
     Question(String, String),
     /// Note of acpipe.
@@ -45,22 +45,22 @@ pub enum Item {
 
 /// Call of a tool.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct ToolCall {
+pub struct ConversationCall {
     pub name: String,
     /// Empty if it repeats the name.
     pub title: String,
-    pub outcome: Outcome,
+    pub outcome: CallStatus,
     /// Command, or arguments as JSON; empty if the title has it.
     pub input: String,
     pub output: String,
     /// Files of the call, with the line if there is one.
     pub locations: Vec<(String, Option<u64>)>,
-    pub decision: Option<Decision>,
+    pub decision: Option<PermissionDecision>,
 }
 
 /// Outcome of a tool call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CallStatus {
     Done,
     Failed,
     Refused,
@@ -68,7 +68,7 @@ pub enum Outcome {
     Unfinished,
 }
 
-impl Outcome {
+impl CallStatus {
     pub fn name(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -81,13 +81,13 @@ impl Outcome {
 
 /// State of an entry of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum PlanEntryStatus {
     Pending,
     Running,
     Done,
 }
 
-impl Progress {
+impl PlanEntryStatus {
     /// Returns the mark of a list item.
     pub fn mark(self) -> &'static str {
         match self {
@@ -100,49 +100,49 @@ impl Progress {
 
 /// Decision about a permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decision {
+pub struct PermissionDecision {
     pub is_allowed: bool,
     /// Reason in a sentence.
     pub reason: String,
 }
 
-impl Entry {
+impl ConversationEntry {
     /// Reads a UI message.
     pub fn of(message: &Value, facts: MessageFacts) -> Self {
         let parts = || message["parts"].as_array().into_iter().flatten();
-        let mut decisions: HashMap<&str, Decision> = HashMap::new();
+        let mut decisions: HashMap<&str, PermissionDecision> = HashMap::new();
         for part in parts().filter(|part| part["type"] == "data-permission") {
             if let Some(decision) = decision(&part["data"]) {
                 let call = part["data"]["toolCallId"].as_str().unwrap_or_default();
                 decisions.insert(call, decision);
             }
         }
-        let mut items: Vec<Item> = Vec::new();
+        let mut items: Vec<ConversationItem> = Vec::new();
         for part in parts() {
             let call = part["toolCallId"].as_str().unwrap_or_default();
             items.extend(match part["type"].as_str() {
                 Some("dynamic-tool") => {
                     let decision = decisions.remove(call);
-                    Some(Item::Tool(ToolCall::of(part, decision)))
+                    Some(ConversationItem::Tool(ConversationCall::of(part, decision)))
                 }
                 _ => item(part),
             });
         }
         for part in parts().filter(|part| part["type"] == "data-permission") {
             let call = part["data"]["toolCallId"].as_str().unwrap_or_default();
-            items.extend(decisions.remove(call).map(Item::Decision));
+            items.extend(decisions.remove(call).map(ConversationItem::Decision));
         }
         let errors = facts.summary["errors"].as_array().into_iter().flatten();
         let errors = errors.filter_map(|error| error["message"].as_str());
-        items.extend(errors.map(|error| Item::Error(error.to_owned())));
+        items.extend(errors.map(|error| ConversationItem::Error(error.to_owned())));
         if facts.summary["stopReason"] == "cancelled" {
-            items.push(Item::Note("the turn was cancelled".to_owned()));
+            items.push(ConversationItem::Note("the turn was cancelled".to_owned()));
         }
         Self {
             role: match message["role"].as_str().unwrap_or_default() {
-                "user" => Role::User,
-                "assistant" => Role::Agent,
-                other => Role::Other(other.to_owned()),
+                "user" => Author::User,
+                "assistant" => Author::Agent,
+                other => Author::Other(other.to_owned()),
             },
             at: facts.at,
             items,
@@ -151,33 +151,33 @@ impl Entry {
 }
 
 /// Reads a part other than a tool call; `None` for parts that are not shown.
-fn item(part: &Value) -> Option<Item> {
+fn item(part: &Value) -> Option<ConversationItem> {
     let text = |field: &str| part[field].as_str().unwrap_or_default();
     let data = &part["data"];
     match text("type") {
-        "text" => some_text(text("text")).map(Item::Text),
-        "reasoning" => some_text(text("text")).map(Item::Thought),
+        "text" => some_text(text("text")).map(ConversationItem::Text),
+        "reasoning" => some_text(text("text")).map(ConversationItem::Thought),
         "file" => {
             let names = [text("filename"), text("mediaType"), "unnamed"];
             let name = names.into_iter().find(|name| !name.is_empty())?;
-            Some(Item::File(one_line(name)))
+            Some(ConversationItem::File(one_line(name)))
         }
         "data-plan" => {
             let entries = data["entries"].as_array()?.iter();
-            let entries: Vec<(Progress, String)> = entries.map(plan_entry).collect();
-            (!entries.is_empty()).then_some(Item::Plan(entries))
+            let entries: Vec<(PlanEntryStatus, String)> = entries.map(plan_entry).collect();
+            (!entries.is_empty()).then_some(ConversationItem::Plan(entries))
         }
         "data-question" => {
             let question = data["message"].as_str()?.to_owned();
             let outcome = data["reason"].as_str().or(data["action"].as_str());
-            Some(Item::Question(
+            Some(ConversationItem::Question(
                 question,
                 outcome.unwrap_or("not answered").to_owned(),
             ))
         }
         "data-recovery" if data["memory"] == "lost" => {
             let note = "the agent does not remember the messages above";
-            Some(Item::Note(note.to_owned()))
+            Some(ConversationItem::Note(note.to_owned()))
         }
         _ => None,
     }
@@ -188,38 +188,38 @@ fn some_text(text: &str) -> Option<String> {
     (!text.trim_start().is_empty()).then(|| text.to_owned())
 }
 
-fn plan_entry(entry: &Value) -> (Progress, String) {
+fn plan_entry(entry: &Value) -> (PlanEntryStatus, String) {
     let progress = match entry["status"].as_str() {
-        Some("completed") => Progress::Done,
-        Some("in_progress") => Progress::Running,
-        _ => Progress::Pending,
+        Some("completed") => PlanEntryStatus::Done,
+        Some("in_progress") => PlanEntryStatus::Running,
+        _ => PlanEntryStatus::Pending,
     };
     let text = entry["content"].as_str().unwrap_or_default();
     (progress, one_line(text))
 }
 
-fn decision(data: &Value) -> Option<Decision> {
+fn decision(data: &Value) -> Option<PermissionDecision> {
     let is_allowed = data["approved"].as_bool()?;
     let reason = match data["reason"].as_str() {
         Some(reason) => one_line(reason),
         None if is_allowed => "allowed".to_owned(),
         None => "refused".to_owned(),
     };
-    Some(Decision { is_allowed, reason })
+    Some(PermissionDecision { is_allowed, reason })
 }
 
-impl ToolCall {
-    fn of(part: &Value, decision: Option<Decision>) -> Self {
+impl ConversationCall {
+    fn of(part: &Value, decision: Option<PermissionDecision>) -> Self {
         let line = |field: &str| one_line(part[field].as_str().unwrap_or_default());
         let (name, mut title) = (line("toolName"), line("title"));
         if title == name {
             title.clear();
         }
         let outcome = match part["state"].as_str() {
-            Some("output-available") if part["preliminary"] != true => Outcome::Done,
-            Some("output-error") => Outcome::Failed,
-            Some("output-denied") => Outcome::Refused,
-            _ => Outcome::Unfinished,
+            Some("output-available") if part["preliminary"] != true => CallStatus::Done,
+            Some("output-error") => CallStatus::Failed,
+            Some("output-denied") => CallStatus::Refused,
+            _ => CallStatus::Unfinished,
         };
         let input = input_text(&part["input"]);
         let locations = part["toolMetadata"]["acp"]["locations"].as_array();
@@ -234,7 +234,7 @@ impl ToolCall {
                 input
             },
             output: match outcome {
-                Outcome::Failed => part["errorText"].as_str().unwrap_or_default().to_owned(),
+                CallStatus::Failed => part["errorText"].as_str().unwrap_or_default().to_owned(),
                 _ => output_text(&part["output"]),
             },
             locations: locations
@@ -294,20 +294,20 @@ mod tests {
         let cases = [
             (
                 json!({"type": "text", "text": "hi\n"}),
-                Some(Item::Text("hi".to_owned())),
+                Some(ConversationItem::Text("hi".to_owned())),
             ),
             (json!({"type": "text", "text": " \n"}), None),
             (
                 json!({"type": "reasoning", "text": "hm"}),
-                Some(Item::Thought("hm".to_owned())),
+                Some(ConversationItem::Thought("hm".to_owned())),
             ),
             (
                 json!({"type": "file", "filename": "a.png", "mediaType": "image/png"}),
-                Some(Item::File("a.png".to_owned())),
+                Some(ConversationItem::File("a.png".to_owned())),
             ),
             (
                 json!({"type": "file", "mediaType": "image/png"}),
-                Some(Item::File("image/png".to_owned())),
+                Some(ConversationItem::File("image/png".to_owned())),
             ),
             (
                 json!({"type": "data-recovery", "data": {"memory": "kept"}}),
@@ -316,16 +316,19 @@ mod tests {
             (
                 json!({"type": "data-plan", "data": {"entries": [
                     {"content": "a", "status": "completed"}, {"content": "b\nc", "status": "in_progress"}, {}]}}),
-                Some(Item::Plan(vec![
-                    (Progress::Done, "a".to_owned()),
-                    (Progress::Running, "b c".to_owned()),
-                    (Progress::Pending, String::new()),
+                Some(ConversationItem::Plan(vec![
+                    (PlanEntryStatus::Done, "a".to_owned()),
+                    (PlanEntryStatus::Running, "b c".to_owned()),
+                    (PlanEntryStatus::Pending, String::new()),
                 ])),
             ),
             (json!({"type": "data-plan", "data": {"entries": []}}), None),
             (
                 json!({"type": "data-question", "data": {"message": "Which?", "action": "decline"}}),
-                Some(Item::Question("Which?".to_owned(), "decline".to_owned())),
+                Some(ConversationItem::Question(
+                    "Which?".to_owned(),
+                    "decline".to_owned(),
+                )),
             ),
             (json!(7), None),
         ];
@@ -349,33 +352,33 @@ mod tests {
             at: None,
             summary: json!({"stopReason": "cancelled", "errors": [{"message": "broken"}]}),
         };
-        let entry = Entry::of(&message, facts);
+        let entry = ConversationEntry::of(&message, facts);
         let want = [
-            Item::Tool(ToolCall {
+            ConversationItem::Tool(ConversationCall {
                 name: "bash".to_owned(),
-                outcome: Outcome::Done,
+                outcome: CallStatus::Done,
                 input: "ls".to_owned(),
                 output: "a\nb".to_owned(),
                 locations: vec![("/a".to_owned(), Some(3)), ("/b".to_owned(), None)],
-                decision: Some(Decision {
+                decision: Some(PermissionDecision {
                     is_allowed: true,
                     reason: "allowed by you".to_owned(),
                 }),
-                ..ToolCall::default()
+                ..ConversationCall::default()
             }),
-            Item::Tool(ToolCall {
+            ConversationItem::Tool(ConversationCall {
                 name: "read".to_owned(),
                 title: "a b".to_owned(),
-                outcome: Outcome::Failed,
+                outcome: CallStatus::Failed,
                 output: "no".to_owned(),
-                ..ToolCall::default()
+                ..ConversationCall::default()
             }),
-            Item::Decision(Decision {
+            ConversationItem::Decision(PermissionDecision {
                 is_allowed: false,
                 reason: "refused".to_owned(),
             }),
-            Item::Error("broken".to_owned()),
-            Item::Note("the turn was cancelled".to_owned()),
+            ConversationItem::Error("broken".to_owned()),
+            ConversationItem::Note("the turn was cancelled".to_owned()),
         ];
         assert_eq!(entry.items, want);
     }

@@ -4,8 +4,8 @@ mod html;
 mod markdown;
 
 use super::age::short;
-use super::args::{Content, ExportFormat};
-use super::conversation::{Entry, Role};
+use super::args::{ExportContent, ExportFormat};
+use super::conversation::{Author, ConversationEntry};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::profile::Profile;
@@ -39,7 +39,7 @@ pub fn export_document(
         let Some(message) = log.message(place, Profile::V7)? else {
             continue;
         };
-        let entry = Entry::of(&message, log.message_facts(place)?);
+        let entry = ConversationEntry::of(&message, log.message_facts(place)?);
         if is_html {
             html::entry(&entry, out)?;
         } else {
@@ -70,25 +70,25 @@ fn facts(card: &Card) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn author(role: &Role) -> &str {
+fn author(role: &Author) -> &str {
     match role {
-        Role::User => "User",
-        Role::Agent => "Agent",
-        Role::Other(name) => name,
+        Author::User => "User",
+        Author::Agent => "Agent",
+        Author::Other(name) => name,
     }
 }
 
 /// Writes a session in the chosen form of JSON.
 pub fn export(
     file: ReadOnly,
-    what: Content,
+    what: ExportContent,
     profile: Profile,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     match what {
-        Content::Log => copy(&file, out),
-        Content::Messages => messages(&super::read(file)?, profile, out),
-        Content::Chunks => chunks(&super::read(file)?, profile, out),
+        ExportContent::Log => copy(&file, out),
+        ExportContent::Messages => messages(&super::read(file)?, profile, out),
+        ExportContent::Chunks => chunks(&super::read(file)?, profile, out),
     }
 }
 

@@ -5,11 +5,11 @@ use super::args::{DeleteArgs, GcArgs};
 use super::{cards, directory, find};
 use crate::cli::columns::visible;
 use crate::cli::print_note;
-use crate::cli::screen::{Content, to_stdout};
+use crate::cli::screen::{ScreenContent, to_stdout};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::store::Store as _;
-use crate::shell::{Durability, Files, archived, is_refused, read_only, sweep};
+use crate::shell::{DiskSessions, Durability, archived, is_refused, read_only, sweep};
 use jiff::Timestamp;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use std::path::Path;
 pub fn delete(state: &Path, args: &DeleteArgs) -> anyhow::Result<u8> {
     let mut files = open(state)?;
     let cwd = directory(args.place.cwd.as_deref())?;
-    let (mut code, mut lines) = (0, Lines::default());
+    let (mut code, mut lines) = (0, RemovalOutput::default());
     for name in &args.ids {
         let id = &find(state, name, &cwd)?;
         match remove(&mut files, state, id, args.archive) {
@@ -34,15 +34,15 @@ pub fn delete(state: &Path, args: &DeleteArgs) -> anyhow::Result<u8> {
     lines.end(code)
 }
 
-fn open(state: &Path) -> Result<Files, Error> {
-    let opened = Files::open(state, Durability::None);
+fn open(state: &Path) -> Result<DiskSessions, Error> {
+    let opened = DiskSessions::open(state, Durability::None);
     opened
         .map(|(files, _)| files)
         .map_err(|e| failed("open", state, &e))
 }
 
 /// Removes a session by its name alone, so that one with an unreadable log can be removed, too.
-fn remove(files: &mut Files, state: &Path, id: &str, archive: bool) -> Result<(), Error> {
+fn remove(files: &mut DiskSessions, state: &Path, id: &str, archive: bool) -> Result<(), Error> {
     read_only(state, id)?;
     let removed = files.open(id)?.remove(archive);
     removed.map_err(|e| {
@@ -58,7 +58,7 @@ pub fn gc(state: &Path, args: &GcArgs) -> anyhow::Result<u8> {
         dry: args.dry_run,
         done: 0,
         code: 0,
-        lines: Lines::default(),
+        lines: RemovalOutput::default(),
     };
     if state.exists() {
         gc.sessions(state, limit)?;
@@ -75,7 +75,7 @@ struct Gc {
     dry: bool,
     done: u32,
     code: u8,
-    lines: Lines,
+    lines: RemovalOutput,
 }
 
 impl Gc {
@@ -103,7 +103,7 @@ impl Gc {
 
     /// Removes a session unless another process has changed it meanwhile; returns `true` if it was removed,
     /// or would be.
-    fn session(&self, files: &mut Files, id: &str, limit: Timestamp) -> Result<bool, Error> {
+    fn session(&self, files: &mut DiskSessions, id: &str, limit: Timestamp) -> Result<bool, Error> {
         let file = files.open(id)?;
         if self.dry {
             return Ok(true);
@@ -172,11 +172,11 @@ fn name(path: &Path) -> String {
 
 /// Lines on stdout that report what was removed. An error does not stop the removal: it is returned at the end.
 #[derive(Default)]
-struct Lines(Option<anyhow::Error>);
+struct RemovalOutput(Option<anyhow::Error>);
 
-impl Lines {
+impl RemovalOutput {
     fn print(&mut self, text: &str) {
-        let printed = to_stdout(Content::Text, |out| Ok(writeln!(out, "{text}")?));
+        let printed = to_stdout(ScreenContent::Text, |out| Ok(writeln!(out, "{text}")?));
         self.0 = self.0.take().or(printed.err());
     }
 

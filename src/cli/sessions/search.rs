@@ -6,7 +6,7 @@ use crate::cli::UsageError;
 use crate::cli::columns::{columns, visible, width};
 use crate::cli::pager::{PagerArgs, to_pager};
 use crate::cli::print_note;
-use crate::cli::screen::Content;
+use crate::cli::screen::ScreenContent;
 use crate::cli::sessions::args::SearchArgs;
 use crate::cli::styles::{DIM, HEAD, HIT, Styles};
 use crate::core::error::{Error, ErrorKind};
@@ -31,7 +31,7 @@ const MAX_EXPRESSION: usize = 1 << 20;
 /// Message or title that contains the text.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Found<'a> {
+struct SearchHit<'a> {
     session_id: &'a str,
     cwd: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,7 +61,7 @@ pub fn search(state: &Path, args: &SearchArgs, pager: &PagerArgs) -> anyhow::Res
     let mut count = 0;
     let limit = args.limit.unwrap_or(usize::MAX);
     let styles = Styles::stdout();
-    to_pager(pager, Content::styled_or_json(args.json), |out| {
+    to_pager(pager, ScreenContent::styled_or_json(args.json), |out| {
         for card in &cards {
             let mut print = |hit: &Hit<'_>| -> io::Result<ControlFlow<()>> {
                 if count == limit {
@@ -202,9 +202,9 @@ fn first_match<'a>(text: &'a str, pattern: &Regex) -> Option<Hit<'a>> {
 }
 
 impl Hit<'_> {
-    fn json<'a>(&'a self, card: &'a Card) -> Found<'a> {
+    fn json<'a>(&'a self, card: &'a Card) -> SearchHit<'a> {
         let (before, hit, after) = self.excerpt(EXCERPT);
-        Found {
+        SearchHit {
             session_id: &card.session_id,
             cwd: &card.cwd,
             title: card.title.as_deref(),

@@ -1,7 +1,9 @@
 //! A stored session as a conversation in text.
 
 use super::age::{exact, short};
-use super::conversation::{Decision, Entry, Item, Outcome, Role, ToolCall};
+use super::conversation::{
+    Author, CallStatus, ConversationCall, ConversationEntry, ConversationItem, PermissionDecision,
+};
 use crate::cli::columns::{clip, one_line, visible};
 use crate::cli::markdown::{render, wrapped};
 use crate::cli::styles::{BAD, DIM, GOOD, HEAD, Styles, USER, WARNING};
@@ -26,7 +28,7 @@ pub fn show(log: &Log, styles: Styles, out: &mut dyn Write) -> anyhow::Result<()
     head(&log.card(), styles, out)?;
     for place in 0..usize::try_from(log.count())? {
         if let Some(message) = log.message(place, Profile::V7)? {
-            let entry = Entry::of(&message, log.message_facts(place)?);
+            let entry = ConversationEntry::of(&message, log.message_facts(place)?);
             out.write_all(b"\n")?;
             writeln!(out, "{}", title(&entry, styles))?;
             out.write_all(entry_text(&entry, styles).as_bytes())?;
@@ -67,7 +69,7 @@ pub fn show_last(
 
 /// Returns a message as text that is escaped for a terminal, after an empty line.
 pub fn message_text(message: &Value, styles: Styles) -> String {
-    let entry = Entry::of(message, MessageFacts::default());
+    let entry = ConversationEntry::of(message, MessageFacts::default());
     let text = entry_text(&entry, styles);
     if text.is_empty() {
         return text;
@@ -93,11 +95,11 @@ fn head(card: &Card, styles: Styles, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{} {}", name("messages"), card.messages)
 }
 
-fn title(entry: &Entry, styles: Styles) -> String {
+fn title(entry: &ConversationEntry, styles: Styles) -> String {
     let name = match &entry.role {
-        Role::User => styles.paint(USER, "you"),
-        Role::Agent => styles.paint(HEAD, "agent"),
-        Role::Other(name) => styles.paint(HEAD, &one_line(name)),
+        Author::User => styles.paint(USER, "you"),
+        Author::Agent => styles.paint(HEAD, "agent"),
+        Author::Other(name) => styles.paint(HEAD, &one_line(name)),
     };
     match &entry.at {
         Some(at) => name + &styles.paint(DIM, &format!(", {}", exact(at))),
@@ -106,7 +108,7 @@ fn title(entry: &Entry, styles: Styles) -> String {
 }
 
 /// Returns the items of a message, with an empty line between them except between tools.
-fn entry_text(entry: &Entry, styles: Styles) -> String {
+fn entry_text(entry: &ConversationEntry, styles: Styles) -> String {
     let mut text = String::new();
     let mut was_tool = false;
     for item in &entry.items {
@@ -114,7 +116,7 @@ fn entry_text(entry: &Entry, styles: Styles) -> String {
         if shown.is_empty() {
             continue;
         }
-        let is_tool = matches!(item, Item::Tool(_));
+        let is_tool = matches!(item, ConversationItem::Tool(_));
         if !(text.is_empty() || (was_tool && is_tool)) {
             text.push('\n');
         }
@@ -125,18 +127,18 @@ fn entry_text(entry: &Entry, styles: Styles) -> String {
 }
 
 /// Returns the lines of an item; none for an item that is not shown.
-fn item_text(item: &Item, role: &Role, styles: Styles) -> String {
+fn item_text(item: &ConversationItem, role: &Author, styles: Styles) -> String {
     match item {
-        Item::Text(text) => match role {
-            Role::User => wrapped(text, &styles.paint(DIM, "> "), styles),
-            Role::Agent if styles.is_terminal && styles.has_color => render(text, styles),
-            Role::Agent => wrapped(text, "", styles),
-            Role::Other(name) => wrapped(text, &format!("{}: ", one_line(name)), styles),
+        ConversationItem::Text(text) => match role {
+            Author::User => wrapped(text, &styles.paint(DIM, "> "), styles),
+            Author::Agent if styles.is_terminal && styles.has_color => render(text, styles),
+            Author::Agent => wrapped(text, "", styles),
+            Author::Other(name) => wrapped(text, &format!("{}: ", one_line(name)), styles),
         },
-        Item::Thought(_) => String::new(),
-        Item::File(name) => format!("[file: {}]\n", styles.shown(name)),
-        Item::Tool(call) => tool(call, styles),
-        Item::Plan(entries) => {
+        ConversationItem::Thought(_) => String::new(),
+        ConversationItem::File(name) => format!("[file: {}]\n", styles.shown(name)),
+        ConversationItem::Tool(call) => tool(call, styles),
+        ConversationItem::Plan(entries) => {
             let entries = entries.iter().map(|(progress, text)| {
                 let text = format!("{} {text}\n", progress.mark());
                 styles.shown(&text).into_owned()
@@ -147,22 +149,22 @@ fn item_text(item: &Item, role: &Role, styles: Styles) -> String {
                 entries.collect::<String>()
             )
         }
-        Item::Decision(decision) => format!("{}\n", decided(decision, styles)),
-        Item::Question(question, outcome) => {
+        ConversationItem::Decision(decision) => format!("{}\n", decided(decision, styles)),
+        ConversationItem::Question(question, outcome) => {
             let question = wrapped(question, &styles.paint(WARNING, "? "), styles);
             question + &styles.paint(DIM, &one_line(outcome)) + "\n"
         }
-        Item::Note(note) => styles.paint(DIM, &format!("--- {note} ---")) + "\n",
-        Item::Error(error) => wrapped(error, &styles.paint(BAD, "error: "), styles),
+        ConversationItem::Note(note) => styles.paint(DIM, &format!("--- {note} ---")) + "\n",
+        ConversationItem::Error(error) => wrapped(error, &styles.paint(BAD, "error: "), styles),
     }
 }
 
 /// Returns a tool call: name, title and outcome on one line, then its files, decision, input and output.
-fn tool(call: &ToolCall, styles: Styles) -> String {
+fn tool(call: &ConversationCall, styles: Styles) -> String {
     let style = match call.outcome {
-        Outcome::Done => GOOD,
-        Outcome::Failed | Outcome::Refused => BAD,
-        Outcome::Unfinished => WARNING,
+        CallStatus::Done => GOOD,
+        CallStatus::Failed | CallStatus::Refused => BAD,
+        CallStatus::Unfinished => WARNING,
     };
     let name = styles.paint(HEAD, &format!("[{}]", call.name));
     let title = match call.title.as_str() {
@@ -172,7 +174,7 @@ fn tool(call: &ToolCall, styles: Styles) -> String {
     let outcome = styles.paint(style, call.outcome.name());
     // An error of one line needs no lines of its own.
     let reason = call.output.trim();
-    let is_short = call.outcome == Outcome::Failed && reason.lines().count() == 1;
+    let is_short = call.outcome == CallStatus::Failed && reason.lines().count() == 1;
     let mut text = if is_short {
         let reason = clip(&one_line(reason), COLUMNS);
         format!("{name}{title}: {outcome}: {}\n", styles.shown(&reason))
@@ -197,7 +199,7 @@ fn tool(call: &ToolCall, styles: Styles) -> String {
     text
 }
 
-fn decided(decision: &Decision, styles: Styles) -> String {
+fn decided(decision: &PermissionDecision, styles: Styles) -> String {
     let style = if decision.is_allowed { DIM } else { BAD };
     styles.paint(style, &decision.reason)
 }

@@ -1,7 +1,7 @@
 //! Table of sessions: aligned columns, one line per session.
 
 use super::age::short;
-use crate::cli::aligned::{Cut, aligned};
+use crate::cli::aligned::{CutColumn, aligned};
 use crate::cli::columns::{clip, one_line, visible};
 use crate::cli::styles::Styles;
 use crate::core::session_id::{is_unnamed, name_of};
@@ -28,11 +28,11 @@ const HEAD: [&str; COLUMNS] = [
 ];
 
 /// Columns that are shortened if the terminal is too narrow, in this order.
-const CUTS: [Cut; 4] = [
-    Cut::end(7, 5),
-    Cut::start(6, 12),
-    Cut::end(5, 8),
-    Cut::end(0, 16),
+const CUTS: [CutColumn; 4] = [
+    CutColumn::end(7, 5),
+    CutColumn::start(6, 12),
+    CutColumn::end(5, 8),
+    CutColumn::end(0, 16),
 ];
 
 /// Formats the table of sessions; `open` are those that are open in the daemon. Unless `all` is set, unnamed runs that

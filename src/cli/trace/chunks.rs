@@ -1,7 +1,7 @@
 //! Labels of AI SDK chunks.
 
 use super::label::{Label, brief};
-use super::row::Kind;
+use super::row::RowKind;
 use serde_json::Value;
 
 /// Types of chunks without a hyphen. Types of the Claude Code CLI have underscores, or are other words.
@@ -20,14 +20,14 @@ pub fn label(chunk: &Value) -> Label {
     let delta = ["delta", "inputTextDelta"].map(text).concat();
     if kind.ends_with("-delta") {
         let stream = [&title, text("id"), text("toolCallId")].join(" ");
-        return Label::new(Kind::Notification, &title, &delta).of_stream(&stream, &delta);
+        return Label::new(RowKind::Notification, &title, &delta).of_stream(&stream, &delta);
     }
     let mut rest = chunk.clone();
     if let Some(members) = rest.as_object_mut() {
         members.remove("type");
     }
     match kind {
-        "error" => Label::new(Kind::Error, &title, text("errorText")),
-        _ => Label::new(Kind::Notification, &title, &brief(&rest)),
+        "error" => Label::new(RowKind::Error, &title, text("errorText")),
+        _ => Label::new(RowKind::Notification, &title, &brief(&rest)),
     }
 }

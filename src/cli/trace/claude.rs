@@ -1,7 +1,7 @@
 //! Labels of messages of the Claude Code CLI, and of other JSON with a type.
 
-use super::label::{Call, Label, brief, text_of, words};
-use super::row::Kind;
+use super::label::{CallFrame, Label, brief, text_of, words};
+use super::row::RowKind;
 use serde_json::Value;
 
 /// Returns the label of a message.
@@ -12,15 +12,15 @@ pub fn label(frame: &Value) -> Label {
         "control_response" => response(&frame["response"]),
         "stream_event" => stream_event(&frame["event"], text("parent_tool_use_id")),
         kind @ ("user" | "assistant") => Label::new(
-            Kind::Notification,
+            RowKind::Notification,
             kind,
             &blocks(&frame["message"]["content"]),
         ),
         "result" => {
             let kind = if frame["is_error"] == true {
-                Kind::Error
+                RowKind::Error
             } else {
-                Kind::Response
+                RowKind::Response
             };
             let detail = match text("result") {
                 "" => brief(&frame["errors"]),
@@ -36,7 +36,7 @@ pub fn label(frame: &Value) -> Label {
                 }
             }
             let title = words([kind, text("subtype")]);
-            Label::new(Kind::Notification, &title, &brief(&rest))
+            Label::new(RowKind::Notification, &title, &brief(&rest))
         }
     };
     label.in_session(&frame["session_id"])
@@ -47,16 +47,16 @@ fn request(frame: &Value) -> Label {
     let subtype = request["subtype"].as_str().unwrap_or("control_request");
     let tool = request["tool_name"].as_str().unwrap_or_default();
     let detail = words([tool, &brief(&request["input"])]);
-    Label::new(Kind::Request, subtype, &detail)
-        .with_call(Call::Request(frame["request_id"].to_string()))
+    Label::new(RowKind::Request, subtype, &detail)
+        .with_call(CallFrame::Request(frame["request_id"].to_string()))
 }
 
 fn response(response: &Value) -> Label {
     let label = match response["subtype"].as_str() {
-        Some("error") => Label::new(Kind::Error, "", &brief(&response["error"])),
-        _ => Label::new(Kind::Response, "", &brief(&response["response"])),
+        Some("error") => Label::new(RowKind::Error, "", &brief(&response["error"])),
+        _ => Label::new(RowKind::Response, "", &brief(&response["response"])),
     };
-    label.with_call(Call::Response(response["request_id"].to_string()))
+    label.with_call(CallFrame::Response(response["request_id"].to_string()))
 }
 
 fn stream_event(event: &Value, parent: &str) -> Label {
@@ -66,14 +66,14 @@ fn stream_event(event: &Value, parent: &str) -> Label {
             "content_block_start" => blocks(&event["content_block"]),
             _ => brief(&event["delta"]),
         };
-        return Label::new(Kind::Notification, kind, &detail);
+        return Label::new(RowKind::Notification, kind, &detail);
     }
     let delta = &event["delta"];
     let texts = ["text", "thinking", "partial_json"].map(|name| delta[name].as_str());
     let text = texts.into_iter().flatten().next().unwrap_or_default();
     let title = delta["type"].as_str().unwrap_or(kind);
     let stream = format!("{title} {} {parent}", event["index"]);
-    Label::new(Kind::Notification, title, text).of_stream(&stream, text)
+    Label::new(RowKind::Notification, title, text).of_stream(&stream, text)
 }
 
 /// Formats content blocks: texts, and the names of tools.

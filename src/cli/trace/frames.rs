@@ -1,7 +1,7 @@
 //! Labels of frames of any protocol.
 
 use super::label::{Label, brief};
-use super::row::Kind;
+use super::row::RowKind;
 use super::{chunks, claude, rpc};
 use serde_json::Value;
 
@@ -21,9 +21,9 @@ pub fn label(frame: &Value) -> Label {
         Some(kind) if chunks::is_chunk(kind) => chunks::label(frame),
         Some(_) => claude::label(frame),
         None if frame.get("error").is_some() => {
-            Label::new(Kind::Error, "error", &brief(&frame["error"]))
+            Label::new(RowKind::Error, "error", &brief(&frame["error"]))
         }
-        None => Label::new(Kind::Notification, "frame", &brief(frame)),
+        None => Label::new(RowKind::Notification, "frame", &brief(frame)),
     }
 }
 
@@ -32,14 +32,14 @@ fn completion(frame: &Value) -> Label {
     let choice = &frame["choices"][0];
     let text = choice["delta"]["content"].as_str().unwrap_or_default();
     if text.is_empty() {
-        return Label::new(Kind::Notification, "completion", &brief(choice));
+        return Label::new(RowKind::Notification, "completion", &brief(choice));
     }
-    Label::new(Kind::Notification, "completion", text).of_stream("completion", text)
+    Label::new(RowKind::Notification, "completion", text).of_stream("completion", text)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::label::{Call, Delta};
+    use super::super::label::{CallFrame, StreamDelta};
     use super::*;
     use serde_json::json;
 
@@ -48,53 +48,53 @@ mod tests {
         let cases = [
             (
                 json!({"jsonrpc": "2.0", "id": 1, "method": "session/prompt", "params": {"sessionId": "s", "prompt": [{"type": "text", "text": "hi\nyou"}]}}),
-                (Kind::Request, "session/prompt", "hi you"),
+                (RowKind::Request, "session/prompt", "hi you"),
             ),
             (
                 json!({"jsonrpc": "2.0", "id": 1, "result": {"stopReason": "end_turn"}}),
-                (Kind::Response, "", "end_turn"),
+                (RowKind::Response, "", "end_turn"),
             ),
             (
                 json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "no"}}),
-                (Kind::Error, "", "-32603 no"),
+                (RowKind::Error, "", "-32603 no"),
             ),
             (
                 json!({"jsonrpc": "2.0", "method": "session/update", "params": {"update": {"sessionUpdate": "tool_call", "title": "ls", "status": "pending", "toolCallId": "t1"}}}),
-                (Kind::Notification, "tool_call", "ls pending t1"),
+                (RowKind::Notification, "tool_call", "ls pending t1"),
             ),
             (
                 json!({"jsonrpc": "2.0", "method": "_x/y", "params": {"a": 1}}),
-                (Kind::Notification, "_x/y", r#"{"a":1}"#),
+                (RowKind::Notification, "_x/y", r#"{"a":1}"#),
             ),
             (
                 json!({"type": "control_request", "request_id": "r", "request": {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "ls"}}}),
-                (Kind::Request, "can_use_tool", r#"Bash {"command":"ls"}"#),
+                (RowKind::Request, "can_use_tool", r#"Bash {"command":"ls"}"#),
             ),
             (
                 json!({"type": "control_response", "response": {"subtype": "error", "request_id": "r", "error": "bad"}}),
-                (Kind::Error, "", "bad"),
+                (RowKind::Error, "", "bad"),
             ),
             (
                 json!({"type": "result", "subtype": "success", "is_error": true, "result": "API Error"}),
-                (Kind::Error, "result success", "API Error"),
+                (RowKind::Error, "result success", "API Error"),
             ),
             (
                 json!({"type": "assistant", "message": {"content": [{"type": "tool_use", "name": "Bash"}]}}),
-                (Kind::Notification, "assistant", "[tool_use Bash]"),
+                (RowKind::Notification, "assistant", "[tool_use Bash]"),
             ),
             (
                 json!({"type": "error", "errorText": "lost"}),
-                (Kind::Error, "chunk error", "lost"),
+                (RowKind::Error, "chunk error", "lost"),
             ),
             (
                 json!({"choices": [{"delta": {"content": "a"}}]}),
-                (Kind::Notification, "completion", "a"),
+                (RowKind::Notification, "completion", "a"),
             ),
             (
                 json!([{"jsonrpc": "2.0", "id": 1, "method": "a"}, {"jsonrpc": "2.0", "id": 2, "result": 1}]),
-                (Kind::Notification, "batch", "2 messages"),
+                (RowKind::Notification, "batch", "2 messages"),
             ),
-            (json!(7), (Kind::Notification, "frame", "7")),
+            (json!(7), (RowKind::Notification, "frame", "7")),
         ];
         for (frame, (kind, title, detail)) in cases {
             let label = label(&frame);
@@ -106,10 +106,13 @@ mod tests {
     #[test]
     fn calls_of_a_batch_are_found() {
         let batch = json!([{"jsonrpc": "2.0", "id": "1", "method": "a"}, {"jsonrpc": "2.0", "id": 1, "result": 1}]);
-        let calls = [Call::Request("\"1\"".into()), Call::Response("1".into())];
+        let calls = [
+            CallFrame::Request("\"1\"".into()),
+            CallFrame::Response("1".into()),
+        ];
         assert_eq!(label(&batch).calls, calls);
         let control = json!({"type": "control_response", "response": {"subtype": "success", "request_id": "r"}});
-        assert_eq!(label(&control).calls, [Call::Response("\"r\"".into())]);
+        assert_eq!(label(&control).calls, [CallFrame::Response("\"r\"".into())]);
     }
 
     #[test]
@@ -149,7 +152,7 @@ mod tests {
             (json!({"type": "finish", "finishReason": "stop"}), None),
         ];
         for (frame, text) in cases {
-            let delta: Option<Delta> = label(&frame).delta;
+            let delta: Option<StreamDelta> = label(&frame).delta;
             assert_eq!(delta.map(|d| d.text).as_deref(), text, "{frame}");
         }
     }

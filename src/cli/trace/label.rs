@@ -1,6 +1,6 @@
 //! Label of a frame: the texts of its row, and its connections with other rows.
 
-use super::row::Kind;
+use super::row::RowKind;
 use crate::cli::columns::{clip, one_line};
 use crate::proto::json::{prefix, shortened};
 use serde_json::Value;
@@ -15,26 +15,26 @@ const READ: usize = 2000;
 /// Texts that a row shows of a frame, and its connections.
 #[derive(Debug)]
 pub struct Label {
-    pub kind: Kind,
+    pub kind: RowKind,
     /// Method or type; empty for a response, which gets the method of its request.
     pub title: String,
     pub detail: String,
     pub session: Option<String>,
     /// Requests and responses in the frame; a batch has several.
-    pub calls: Vec<Call>,
-    pub delta: Option<Delta>,
+    pub calls: Vec<CallFrame>,
+    pub delta: Option<StreamDelta>,
 }
 
 /// A request or response with its id, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Call {
+pub enum CallFrame {
     Request(String),
     Response(String),
 }
 
 /// Update of a stream: consecutive updates of a stream are folded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delta {
+pub struct StreamDelta {
     /// Identifies the stream within a session of a peer.
     pub stream: String,
     /// Text that the update appends.
@@ -42,7 +42,7 @@ pub struct Delta {
 }
 
 impl Label {
-    pub fn new(kind: Kind, title: &str, detail: &str) -> Self {
+    pub fn new(kind: RowKind, title: &str, detail: &str) -> Self {
         Self {
             kind,
             title: clip(&one_line(title), TITLE),
@@ -59,7 +59,7 @@ impl Label {
         self
     }
 
-    pub fn with_call(mut self, call: Call) -> Self {
+    pub fn with_call(mut self, call: CallFrame) -> Self {
         self.calls.push(call);
         self
     }
@@ -70,7 +70,7 @@ impl Label {
     }
 
     pub fn of_stream(mut self, stream: &str, text: &str) -> Self {
-        self.delta = Some(Delta {
+        self.delta = Some(StreamDelta {
             stream: stream.to_owned(),
             text: text.to_owned(),
         });

@@ -3,7 +3,7 @@
 //! Text of agents is untrusted. It is only in the embedded JSON, in which `<` is escaped, and the script adds it
 //! to the page as text. The content security policy allows the page's own script alone.
 
-use super::row::{Dir, Fold, Kind, Row, Side};
+use super::row::{Dir, FoldedRows, Row, RowKind, RowSide};
 use super::timeline::Timeline;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -27,16 +27,16 @@ struct About<'a> {
     name: &'a str,
     facts: &'a [(&'static str, String)],
     sessions: &'a [String],
-    folds: &'a [Fold],
+    folds: &'a [FoldedRows],
     unreadable: usize,
 }
 
 /// Members of a row in the order in which the script takes them.
 type Columns<'a> = (
     Option<u64>,
-    Side,
+    RowSide,
     Option<Dir>,
-    Kind,
+    RowKind,
     &'a str,
     &'a str,
     Option<usize>,

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// Party at the other end of a frame; acpipe is always one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Side {
+pub enum RowSide {
     /// The client: the program that uses acpipe.
     Client,
     /// The agent.
@@ -37,7 +37,7 @@ impl Dir {
 /// Kind of a row; each has a color and a filter on the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Kind {
+pub enum RowKind {
     Request,
     Response,
     Notification,
@@ -52,10 +52,10 @@ pub enum Kind {
 pub struct Row {
     /// Time since the start of the recording, in milliseconds; `None` if it was not recorded.
     pub t_ms: Option<u64>,
-    pub side: Side,
+    pub side: RowSide,
     /// `None` for an event.
     pub dir: Option<Dir>,
-    pub kind: Kind,
+    pub kind: RowKind,
     /// Method or type of the frame.
     pub title: String,
     /// Content of the frame on one line.
@@ -77,14 +77,14 @@ pub struct Row {
 impl Row {
     /// Returns `true` for a request without a response in the recording.
     pub fn is_unanswered(&self) -> bool {
-        self.kind == Kind::Request && self.pair.is_none()
+        self.kind == RowKind::Request && self.pair.is_none()
     }
 }
 
 /// Consecutive updates of one stream, shown as one row.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Fold {
+pub struct FoldedRows {
     /// First row.
     pub first: usize,
     /// Last row.

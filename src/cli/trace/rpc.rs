@@ -1,7 +1,7 @@
 //! Labels of JSON-RPC messages: ACP and the neutral protocol.
 
-use super::label::{Call, Label, brief, text_of, words};
-use super::row::Kind;
+use super::label::{CallFrame, Label, brief, text_of, words};
+use super::row::RowKind;
 use super::{chunks, updates};
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ pub fn label(frame: &Value) -> Label {
     match frame {
         Value::Array(batch) => {
             let count = format!("{} messages", batch.len());
-            let mut label = Label::new(Kind::Notification, "batch", &count);
+            let mut label = Label::new(RowKind::Notification, "batch", &count);
             label.calls = batch.iter().flat_map(|each| single(each).calls).collect();
             label
         }
@@ -25,23 +25,23 @@ fn single(frame: &Value) -> Label {
         if id.is_null() {
             return notification(method, params).in_session(&params["sessionId"]);
         }
-        return Label::new(Kind::Request, method, &parameters(params))
+        return Label::new(RowKind::Request, method, &parameters(params))
             .in_session(&params["sessionId"])
-            .with_call(Call::Request(id.to_string()));
+            .with_call(CallFrame::Request(id.to_string()));
     }
     let label = match frame.get("error") {
-        Some(error) => Label::new(Kind::Error, "", &failure(error)),
-        None => Label::new(Kind::Response, "", &outcome(&frame["result"]))
+        Some(error) => Label::new(RowKind::Error, "", &failure(error)),
+        None => Label::new(RowKind::Response, "", &outcome(&frame["result"]))
             .in_session(&frame["result"]["sessionId"]),
     };
-    label.with_call(Call::Response(id.to_string()))
+    label.with_call(CallFrame::Response(id.to_string()))
 }
 
 fn notification(method: &str, params: &Value) -> Label {
     match method {
         "session/update" => updates::label(&params["update"]),
         "session/chunk" => chunks::label(&params["chunk"]),
-        _ => Label::new(Kind::Notification, method, &brief(params)),
+        _ => Label::new(RowKind::Notification, method, &brief(params)),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Reader of session logs: the stored records of a session as a timeline.
 
-use super::label::{Call, Label, brief, text_of, words};
-use super::row::{Dir, Kind, Side};
-use super::timeline::{Frame, Timeline};
+use super::label::{CallFrame, Label, brief, text_of, words};
+use super::row::{Dir, RowKind, RowSide};
+use super::timeline::{Timeline, TimelineFrame};
 use super::{chunks, updates};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub fn read(bytes: &[u8], timeline: &mut Timeline) {
                 }
             }
         }
-        timeline.push(Frame {
+        timeline.push(TimelineFrame {
             t_ms: clock.time_of(&record),
             side: of.side,
             dir: of.dir,
@@ -59,30 +59,31 @@ impl Clock {
 }
 
 /// Place of a record on the timeline.
-struct Place {
-    side: Side,
+struct TimelineEntry {
+    side: RowSide,
     dir: Option<Dir>,
     label: Label,
 }
 
 /// Returns the place and label of a record; `None` if the line is not a record.
-fn place(record: &Value) -> Option<Place> {
-    let of = |side, dir, label| Some(Place { side, dir, label });
+fn place(record: &Value) -> Option<TimelineEntry> {
+    let of = |side, dir, label| Some(TimelineEntry { side, dir, label });
     let turn = record["turnId"].to_string();
-    let event = |label| of(Side::Acpipe, None, label);
+    let event = |label| of(RowSide::Acpipe, None, label);
     match record["record"].as_str()? {
         "prompt" => {
             let text = text_of(&record["message"]["parts"]);
-            let label = Label::new(Kind::Request, "prompt", &text).with_call(Call::Request(turn));
-            of(Side::Client, Some(Dir::In), label)
+            let label =
+                Label::new(RowKind::Request, "prompt", &text).with_call(CallFrame::Request(turn));
+            of(RowSide::Client, Some(Dir::In), label)
         }
         "chunk" => of(
-            Side::Client,
+            RowSide::Client,
             Some(Dir::Out),
             chunks::label(&record["chunk"]),
         ),
         "update" => of(
-            Side::Agent,
+            RowSide::Agent,
             Some(Dir::In),
             updates::label(match &record["update"] {
                 Value::Null => &record["notification"]["params"]["update"],
@@ -90,32 +91,32 @@ fn place(record: &Value) -> Option<Place> {
             }),
         ),
         "end" => {
-            let label = end(&record["summary"]).with_call(Call::Response(turn));
-            of(Side::Client, Some(Dir::Out), label)
+            let label = end(&record["summary"]).with_call(CallFrame::Response(turn));
+            of(RowSide::Client, Some(Dir::Out), label)
         }
         "decision" => event(decision(&record["decision"])),
         "recovery" => event(recovery(&record["recovery"])),
         "session" => {
             let texts = ["agent", "agentSessionId"].map(|name| brief(&record[name]));
             let detail = words([&texts[0], &texts[1]]);
-            event(Label::new(Kind::Event, "session", &detail))
+            event(Label::new(RowKind::Event, "session", &detail))
         }
         "message" => {
             let text = text_of(&record["message"]["parts"]);
-            event(Label::new(Kind::Event, "message", &text))
+            event(Label::new(RowKind::Event, "message", &text))
         }
         // A record of a newer version.
-        other => event(Label::new(Kind::Event, other, "")),
+        other => event(Label::new(RowKind::Event, other, "")),
     }
 }
 
 fn end(summary: &Value) -> Label {
     let reason = brief(&summary["stopReason"]);
     if summary["isError"] != true {
-        return Label::new(Kind::Response, "", &reason);
+        return Label::new(RowKind::Response, "", &reason);
     }
     let message = brief(&summary["errors"][0]["message"]);
-    Label::new(Kind::Error, "", &words([&reason, &message]))
+    Label::new(RowKind::Error, "", &words([&reason, &message]))
 }
 
 fn decision(decision: &Value) -> Label {
@@ -134,7 +135,7 @@ fn decision(decision: &Value) -> Label {
     let subject = subject.into_iter().find(|text| !text.is_empty());
     let by = format!("by {}", text("by"));
     let detail = words([&subject.unwrap_or_default(), &by, &text("rule")]);
-    Label::new(Kind::Event, verdict, &detail)
+    Label::new(RowKind::Event, verdict, &detail)
 }
 
 fn recovery(recovery: &Value) -> Label {
@@ -143,7 +144,7 @@ fn recovery(recovery: &Value) -> Label {
     let failed: Vec<String> = failed.map(brief).collect();
     let memory = format!("memory {}", text("memory"));
     let detail = words([&text("rung"), &memory, &failed.join(" ")]);
-    Label::new(Kind::Event, "restored", &detail)
+    Label::new(RowKind::Event, "restored", &detail)
 }
 
 #[cfg(test)]
@@ -179,14 +180,19 @@ mod tests {
             .map(|row| (row.t_ms, row.side, row.title.as_str(), row.detail.as_str()))
             .collect();
         let want = [
-            (Some(0), Side::Acpipe, "session", "x --acp"),
-            (Some(500), Side::Acpipe, "restored", "load memory replayed"),
-            (Some(1000), Side::Client, "prompt", "hi"),
-            (None, Side::Client, "chunk text-delta", "Hel"),
-            (None, Side::Agent, "tool_call", "ls c"),
-            (None, Side::Client, "chunk text-delta", "lo"),
-            (Some(2000), Side::Acpipe, "refused", "ls by policy deny"),
-            (Some(3000), Side::Client, "prompt", "error gone"),
+            (Some(0), RowSide::Acpipe, "session", "x --acp"),
+            (
+                Some(500),
+                RowSide::Acpipe,
+                "restored",
+                "load memory replayed",
+            ),
+            (Some(1000), RowSide::Client, "prompt", "hi"),
+            (None, RowSide::Client, "chunk text-delta", "Hel"),
+            (None, RowSide::Agent, "tool_call", "ls c"),
+            (None, RowSide::Client, "chunk text-delta", "lo"),
+            (Some(2000), RowSide::Acpipe, "refused", "ls by policy deny"),
+            (Some(3000), RowSide::Client, "prompt", "error gone"),
         ];
         assert_eq!(found, want);
         assert_eq!(timeline.rows[2].took_ms, Some(2000));

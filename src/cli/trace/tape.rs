@@ -2,11 +2,13 @@
 
 use super::frames;
 use super::label::{Label, words};
-use super::row::{Dir, Kind, Side};
-use super::timeline::{Frame, Timeline};
+use super::row::{Dir, RowKind, RowSide};
+use super::timeline::{Timeline, TimelineFrame};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::json::{to_raw, value};
-use crate::proto::tape::{self, Body, Direction, Event, EventKind, Header, Process, Record};
+use crate::proto::tape::{
+    self, Direction, EventKind, FrameBody, TapeEvent, TapeHeader, TapeProcess, TapeRecord,
+};
 use std::time::Duration;
 
 /// Adds the lines of a tape to a timeline. Lines that cannot be read are counted.
@@ -40,17 +42,17 @@ pub fn read(bytes: &[u8], timeline: &mut Timeline) -> Result<(), Error> {
     Err(Error::new(ErrorKind::InvalidParams, message))
 }
 
-fn add(record: &Record<'_>, line: &str, timeline: &mut Timeline) {
+fn add(record: &TapeRecord<'_>, line: &str, timeline: &mut Timeline) {
     let frame = match record {
-        Record::Header(header) => return head(header, timeline),
-        Record::Frame(frame) => frame,
-        Record::Event(event) => {
+        TapeRecord::Header(header) => return head(header, timeline),
+        TapeRecord::Frame(frame) => frame,
+        TapeRecord::Event(event) => {
             let agent = name_of(&event.process);
-            timeline.process_changed(Side::Agent, &agent);
+            timeline.process_changed(RowSide::Agent, &agent);
             let (label, json) = (event_label(event), one_line(line));
-            timeline.push(Frame {
+            timeline.push(TimelineFrame {
                 t_ms: Some(millis(event.at)),
-                side: Side::Agent,
+                side: RowSide::Agent,
                 dir: None,
                 agent,
                 label,
@@ -60,17 +62,17 @@ fn add(record: &Record<'_>, line: &str, timeline: &mut Timeline) {
         }
     };
     let (label, json) = match &frame.body {
-        Body::Json(json) => (frames::label(&value(json)), one_line(json.get())),
-        Body::Text(text) => {
-            let label = Label::new(Kind::Notification, "text", text);
+        FrameBody::Json(json) => (frames::label(&value(json)), one_line(json.get())),
+        FrameBody::Text(text) => {
+            let label = Label::new(RowKind::Notification, "text", text);
             (label, to_raw(text).get().to_owned())
         }
     };
-    let mut row = Frame {
+    let mut row = TimelineFrame {
         t_ms: Some(millis(frame.at)),
         side: match frame.side {
-            tape::Side::Client => Side::Client,
-            tape::Side::Agent => Side::Agent,
+            tape::Side::Client => RowSide::Client,
+            tape::Side::Agent => RowSide::Agent,
         },
         dir: Some(match frame.direction {
             Direction::In => Dir::In,
@@ -86,7 +88,7 @@ fn add(record: &Record<'_>, line: &str, timeline: &mut Timeline) {
     timeline.push(row);
 }
 
-fn head(header: &Header, timeline: &mut Timeline) {
+fn head(header: &TapeHeader, timeline: &mut Timeline) {
     let facts = [("acpipe", &header.acpipe), ("started", &header.started_at)];
     for (name, fact) in facts {
         if let Some(fact) = fact {
@@ -96,7 +98,7 @@ fn head(header: &Header, timeline: &mut Timeline) {
 }
 
 /// Label of an event. An agent that ended by itself with a failure is an error.
-fn event_label(event: &Event) -> Label {
+fn event_label(event: &TapeEvent) -> Label {
     let number = |name: &str, number: Option<i32>| {
         number.map_or_else(String::new, |number| format!("{name} {number}"))
     };
@@ -116,12 +118,16 @@ fn event_label(event: &Event) -> Label {
             words([&event.command.join(" "), &code, &signal, stderr])
         }
     };
-    let kind = if has_failed { Kind::Error } else { Kind::Event };
+    let kind = if has_failed {
+        RowKind::Error
+    } else {
+        RowKind::Event
+    };
     Label::new(kind, event.kind.name(), &detail)
 }
 
 /// Returns the name of an agent and the number of its process.
-fn name_of(process: &Process) -> String {
+fn name_of(process: &TapeProcess) -> String {
     let child = process.child.map(|child| child.to_string());
     words([
         process.agent.as_deref().unwrap_or_default(),
@@ -178,34 +184,46 @@ mod tests {
         let want = [
             (
                 1,
-                Side::Agent,
+                RowSide::Agent,
                 None,
-                Kind::Event,
+                RowKind::Event,
                 ("started", "x --acp", "a 2"),
             ),
-            (2, Side::Client, Some(Dir::In), Kind::Request, ("m", "", "")),
+            (
+                2,
+                RowSide::Client,
+                Some(Dir::In),
+                RowKind::Request,
+                ("m", "", ""),
+            ),
             (
                 3,
-                Side::Agent,
+                RowSide::Agent,
                 Some(Dir::In),
-                Kind::Notification,
+                RowKind::Notification,
                 ("text", "Oh no", "a 2"),
             ),
             (
                 4,
-                Side::Agent,
+                RowSide::Agent,
                 Some(Dir::Out),
-                Kind::Notification,
+                RowKind::Notification,
                 ("y", "(cut, 9000 bytes) ", ""),
             ),
             (
                 5,
-                Side::Agent,
+                RowSide::Agent,
                 None,
-                Kind::Error,
+                RowKind::Error,
                 ("exited", "code 1 panic", "a 2"),
             ),
-            (6, Side::Agent, None, Kind::Event, ("exited", "code 0", "b")),
+            (
+                6,
+                RowSide::Agent,
+                None,
+                RowKind::Event,
+                ("exited", "code 0", "b"),
+            ),
         ];
         assert_eq!(found, want);
         let facts = [

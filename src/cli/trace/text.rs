@@ -1,6 +1,6 @@
 //! A timeline as text: one line for each row or fold.
 
-use super::row::{Dir, Fold, Kind, Row, Side};
+use super::row::{Dir, FoldedRows, Row, RowKind, RowSide};
 use super::timeline::Timeline;
 use crate::cli::columns::{clip, one_line, visible};
 use std::io::{self, Write};
@@ -55,7 +55,7 @@ fn head(timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Returns the time of the last row of a fold, or of the row.
-fn last_time(timeline: &Timeline, row: &Row, fold: Option<&Fold>) -> Option<u64> {
+fn last_time(timeline: &Timeline, row: &Row, fold: Option<&FoldedRows>) -> Option<u64> {
     fold.map_or(row, |fold| &timeline.rows[fold.last]).t_ms
 }
 
@@ -69,26 +69,26 @@ fn agent(row: &Row, names_agents: bool) -> String {
 /// Formats the ends of a row: the arrow points from the sender to the receiver.
 fn lane(row: &Row) -> &'static str {
     match (row.side, row.dir) {
-        (Side::Client, Some(Dir::In)) => "client →",
-        (Side::Client, Some(Dir::Out)) => "client ←",
-        (Side::Client, None) => "client *",
-        (Side::Agent, Some(Dir::In)) => "       ← agent",
-        (Side::Agent, Some(Dir::Out)) => "       → agent",
-        (Side::Agent, None) => "       * agent",
-        (Side::Acpipe, _) => "       *",
+        (RowSide::Client, Some(Dir::In)) => "client →",
+        (RowSide::Client, Some(Dir::Out)) => "client ←",
+        (RowSide::Client, None) => "client *",
+        (RowSide::Agent, Some(Dir::In)) => "       ← agent",
+        (RowSide::Agent, Some(Dir::Out)) => "       → agent",
+        (RowSide::Agent, None) => "       * agent",
+        (RowSide::Acpipe, _) => "       *",
     }
 }
 
-fn content(row: &Row, fold: Option<&Fold>) -> String {
+fn content(row: &Row, fold: Option<&FoldedRows>) -> String {
     if let Some(fold) = fold {
         let text = clip(&one_line(&fold.text), FOLD);
         return format!("{}, {} updates  {text}", row.title, fold.count);
     }
     let is_response = row.pair.is_some() || row.title == "response";
     let outcome = match row.kind {
-        Kind::Request if row.is_unanswered() => " (no response)".to_owned(),
-        Kind::Response if is_response => format!(" ok{}", took(row)),
-        Kind::Error if is_response => format!(" failed{}", took(row)),
+        RowKind::Request if row.is_unanswered() => " (no response)".to_owned(),
+        RowKind::Response if is_response => format!(" ok{}", took(row)),
+        RowKind::Error if is_response => format!(" failed{}", took(row)),
         _ => String::new(),
     };
     format!("{}{outcome}  {}", row.title, row.detail)

@@ -1,7 +1,7 @@
 //! A timeline: rows in their order, requests with their responses, folds of streamed updates.
 
-use super::label::{Call, Delta, Label};
-use super::row::{Dir, Fold, Kind, Row, Side};
+use super::label::{CallFrame, Label, StreamDelta};
+use super::row::{Dir, FoldedRows, Row, RowKind, RowSide};
 use crate::proto::json::prefix;
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub struct Timeline {
     /// Facts about the recording, for its head: name and value.
     pub facts: Vec<(&'static str, String)>,
     pub rows: Vec<Row>,
-    pub folds: Vec<Fold>,
+    pub folds: Vec<FoldedRows>,
     /// Ids of the sessions, in the order of their appearance.
     pub sessions: Vec<String>,
     /// Number of lines that cannot be read.
@@ -24,14 +24,14 @@ pub struct Timeline {
     /// Requests without a response so far.
     pending: HashMap<PendingKey, usize>,
     /// Last row of each stream's scope, which the next update may be folded with.
-    open: HashMap<Scope, OpenFold>,
+    open: HashMap<StreamScope, OpenFold>,
 }
 
 /// Frame or event to add to a timeline.
 #[derive(Debug)]
-pub struct Frame {
+pub struct TimelineFrame {
     pub t_ms: Option<u64>,
-    pub side: Side,
+    pub side: RowSide,
     /// `None` for an event.
     pub dir: Option<Dir>,
     /// Name of the agent and its process.
@@ -42,10 +42,10 @@ pub struct Frame {
 }
 
 /// Sender of a request: its process, its direction and the id of the request.
-type PendingKey = (Side, String, Dir, String);
+type PendingKey = (RowSide, String, Dir, String);
 
 /// Peer and session; the updates of a scope are one sequence.
-type Scope = (Side, String, Option<usize>);
+type StreamScope = (RowSide, String, Option<usize>);
 
 /// Stream that the next update may continue.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Timeline {
     }
 
     /// Adds a frame: finds its request, and folds it with the update before.
-    pub fn push(&mut self, frame: Frame) {
+    pub fn push(&mut self, frame: TimelineFrame) {
         let at = self.rows.len();
         let Label {
             kind,
@@ -104,7 +104,7 @@ impl Timeline {
     }
 
     /// Forgets the open requests of an agent's process, because another process reuses their ids.
-    pub fn process_changed(&mut self, side: Side, agent: &str) {
+    pub fn process_changed(&mut self, side: RowSide, agent: &str) {
         self.pending
             .retain(|key, _| (key.0, key.1.as_str()) != (side, agent));
     }
@@ -118,15 +118,15 @@ impl Timeline {
         })
     }
 
-    fn connect(&mut self, at: usize, call: Call) {
+    fn connect(&mut self, at: usize, call: CallFrame) {
         let row = &self.rows[at];
         let Some(dir) = row.dir else { return };
         let (side, agent) = (row.side, row.agent.clone());
         match call {
-            Call::Request(id) => {
+            CallFrame::Request(id) => {
                 self.pending.insert((side, agent, dir, id), at);
             }
-            Call::Response(id) => {
+            CallFrame::Response(id) => {
                 let key = (side, agent, dir.reversed(), id);
                 if let Some(request) = self.pending.remove(&key) {
                     self.pair(request, at);
@@ -151,7 +151,7 @@ impl Timeline {
     }
 
     /// Adds an update to the fold of the row before it in its scope, if that is of its stream.
-    fn fold(&mut self, at: usize, delta: Option<Delta>) {
+    fn fold(&mut self, at: usize, delta: Option<StreamDelta>) {
         let row = &self.rows[at];
         if row.dir.is_none() {
             // An event, such as the end of a process, divides all streams.
@@ -159,7 +159,7 @@ impl Timeline {
             return;
         }
         let scope = (row.side, row.agent.clone(), row.session);
-        let Some(delta) = delta.filter(|_| row.kind == Kind::Notification) else {
+        let Some(delta) = delta.filter(|_| row.kind == RowKind::Notification) else {
             self.open.remove(&scope);
             return;
         };
@@ -177,7 +177,7 @@ impl Timeline {
             }
         };
         let fold = *open.fold.get_or_insert_with(|| {
-            self.folds.push(Fold {
+            self.folds.push(FoldedRows {
                 first: open.first,
                 last: open.first,
                 count: 1,
@@ -200,10 +200,10 @@ impl Timeline {
 mod tests {
     use super::*;
 
-    fn frame(t_ms: u64, dir: Dir, agent: &str, label: Label) -> Frame {
-        Frame {
+    fn frame(t_ms: u64, dir: Dir, agent: &str, label: Label) -> TimelineFrame {
+        TimelineFrame {
             t_ms: Some(t_ms),
-            side: Side::Agent,
+            side: RowSide::Agent,
             dir: Some(dir),
             agent: agent.to_owned(),
             label,
@@ -212,15 +212,15 @@ mod tests {
     }
 
     fn request(method: &str, id: &str) -> Label {
-        Label::new(Kind::Request, method, "").with_call(Call::Request(id.to_owned()))
+        Label::new(RowKind::Request, method, "").with_call(CallFrame::Request(id.to_owned()))
     }
 
     fn response(id: &str) -> Label {
-        Label::new(Kind::Response, "", "").with_call(Call::Response(id.to_owned()))
+        Label::new(RowKind::Response, "", "").with_call(CallFrame::Response(id.to_owned()))
     }
 
     fn update(session: &str, stream: &str, text: &str) -> Label {
-        Label::new(Kind::Notification, stream, text)
+        Label::new(RowKind::Notification, stream, text)
             .in_session(&session.into())
             .of_stream(stream, text)
     }
@@ -265,7 +265,7 @@ mod tests {
     fn requests_of_an_ended_process_are_not_answered_by_the_next_one() {
         let mut timeline = Timeline::default();
         timeline.push(frame(1, Dir::Out, "a", request("x", "1")));
-        timeline.process_changed(Side::Agent, "a");
+        timeline.process_changed(RowSide::Agent, "a");
         timeline.push(frame(2, Dir::In, "a", response("1")));
         assert!(timeline.rows[0].is_unanswered());
         assert_eq!(timeline.rows[1].pair, None);
@@ -302,9 +302,9 @@ mod tests {
         let permission = request("session/request_permission", "1").in_session(&"s".into());
         timeline.push(frame(1, Dir::In, "", permission));
         next(&mut timeline);
-        timeline.push(Frame {
+        timeline.push(TimelineFrame {
             dir: None,
-            ..frame(1, Dir::In, "", Label::new(Kind::Event, "exited", ""))
+            ..frame(1, Dir::In, "", Label::new(RowKind::Event, "exited", ""))
         });
         next(&mut timeline);
         assert!(timeline.folds.is_empty());

@@ -1,7 +1,7 @@
 //! Labels of ACP updates.
 
 use super::label::{Label, brief, text_of, words};
-use super::row::Kind;
+use super::row::RowKind;
 use serde_json::Value;
 
 /// Returns the label of a session update.
@@ -20,7 +20,7 @@ pub fn label(update: &Value) -> Label {
         "session_info_update" => text("title").to_owned(),
         _ => rest(update),
     };
-    let label = Label::new(Kind::Notification, kind, &detail);
+    let label = Label::new(RowKind::Notification, kind, &detail);
     // The end of a tool call must not disappear in a fold.
     if is_call && !(kind == "tool_call_update" && ["", "in_progress"].contains(&text("status"))) {
         return label;

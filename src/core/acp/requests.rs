@@ -7,7 +7,7 @@ use crate::core::dialect::{Child, Outgoing, TextMeaning};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, ForwardReceived, NO_CALL_ID, Permission};
 use crate::core::request_key::RequestKey;
-use crate::proto::acp::PermissionParams;
+use crate::proto::acp::RequestPermissionParams;
 use crate::proto::json::{self, SMALL};
 use crate::proto::rpc::{self, ErrorObject, Message};
 use serde_json::value::RawValue;
@@ -163,7 +163,7 @@ pub(super) fn refuse(id: &RawValue, code: i32, message: &str, out: &mut Outgoing
 }
 
 fn permission<'a>(id: &'a RawValue, params: Option<&'a RawValue>) -> Option<Permission<'a>> {
-    let p: PermissionParams<'a> = serde_json::from_str(params?.get()).ok()?;
+    let p: RequestPermissionParams<'a> = serde_json::from_str(params?.get()).ok()?;
     let tool = updates::tool(&serde_json::from_str(p.tool_call?.get()).ok()?);
     if tool.is_id_made && tool.id == NO_CALL_ID {
         return None;

@@ -8,8 +8,8 @@ use crate::core::event::{
     AgentEvent, AgentInfo, CallId, ListedSession, OptionKind, PermissionOption, StopReason, TurnEnd,
 };
 use crate::proto::acp::{
-    Capabilities, Described, Flags, InitializeResult, NewSessionResult, OptionFields, PromptResult,
-    TokenCounts, VERSION,
+    AcpInitializeResult, Capabilities, Described, Flags, NewSessionResult, OptionFields,
+    PromptResult, TokenCounts, VERSION,
 };
 use crate::proto::json::{Members, non_null, text};
 use crate::proto::wire::{AgentCapabilities, TokenUsage};
@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 /// Converts the result of `initialize`; any protocol version other than 1 is an error.
 pub fn initialize(result: &RawValue, launch: &ProcessSpec) -> Result<AgentInfo, Error> {
-    let r: InitializeResult<'_> = read(Some(result));
+    let r: AcpInitializeResult<'_> = read(Some(result));
     let version = r.protocol_version.map_or("none", RawValue::get);
     if version != VERSION.to_string() {
         let message = format!(

@@ -6,8 +6,8 @@ use crate::core::event::{
 };
 use crate::core::line_shape::place;
 use crate::proto::acp::{
-    Block, Cost, Resource, TerminalMeta, TerminalPart, UpdateFields, UpdateLine, WholeLine,
-    WholeParams,
+    AnyContentBlock, Cost, Resource, SessionUpdateLine, TerminalMeta, TerminalPart, UpdateFields,
+    WholeLine, WholeParams,
 };
 use crate::proto::json::{JsonStr, Members, is_dense, non_null, text, to_raw};
 use serde_json::value::RawValue;
@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 /// Parses a `session/update` line in one pass; `None` if it is another line or has an unexpected form.
 pub fn read_line<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<()> {
-    let l: UpdateLine<'a> = serde_json::from_str(line).ok()?;
+    let l: SessionUpdateLine<'a> = serde_json::from_str(line).ok()?;
     if l.id.is_some() || l.method != "session/update" {
         return None;
     }
@@ -24,7 +24,7 @@ pub fn read_line<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<
 
 /// Parses a `session/update` that was sent as a request.
 pub fn read_request<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<()> {
-    let l: Option<UpdateLine<'a>> = serde_json::from_str(line).ok();
+    let l: Option<SessionUpdateLine<'a>> = serde_json::from_str(line).ok();
     match l {
         Some(l) => read_update(line, l, events),
         None => read_unexpected(line, events),
@@ -33,7 +33,7 @@ pub fn read_request<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Opti
 
 fn read_update<'a>(
     line: &'a str,
-    l: UpdateLine<'a>,
+    l: SessionUpdateLine<'a>,
     events: &mut Vec<AgentEvent<'a>>,
 ) -> Option<()> {
     let session = text(l.params.session_id)?;
@@ -95,7 +95,7 @@ pub fn original(line: &str) -> Original<'_> {
 /// Returns a `session/update` line with other ids of tool calls: `rename` returns the id that replaces one. `None`
 /// if nothing changes.
 pub fn with_call_ids(line: &str, rename: impl Fn(&str) -> Option<String>) -> Option<String> {
-    let l: UpdateLine<'_> = serde_json::from_str(line).ok()?;
+    let l: SessionUpdateLine<'_> = serde_json::from_str(line).ok()?;
     let fields = l.params.update?;
     let parent = claude(fields.meta).and_then(|claude| claude.parent);
     let own_parent = || {
@@ -208,7 +208,7 @@ fn plan_update<'a>(f: &UpdateFields<'a>) -> Option<Update<'a>> {
 
 fn message<'a>(role: MessageRole, f: &UpdateFields<'a>) -> Option<Update<'a>> {
     let block = f.content?;
-    let b: Block<'a> = serde_json::from_str(block.get()).ok()?;
+    let b: AnyContentBlock<'a> = serde_json::from_str(block.get()).ok()?;
     let content = match text(b.kind)?.as_ref() {
         "text" => b.text.and_then(JsonStr::new).map(Content::Text),
         "image" | "audio" => {

@@ -6,7 +6,7 @@
 
 use crate::core::decision::Decision;
 use crate::core::elicitation::ElicitationDetails;
-use crate::core::elicitation::choices::{self, Answer};
+use crate::core::elicitation::choices::{self, ChoiceAnswer};
 use crate::core::event::{PermissionOption, ToolUpdate};
 use crate::core::option_choice::choose;
 use crate::proto::json::value;
@@ -117,9 +117,9 @@ impl UserQuestion {
             .map(|(_, question)| question.clone())
             .collect();
         let text = |answer| match answer {
-            Answer::One(answer, None) => answer,
-            Answer::One(answer, Some(note)) => format!("{answer} ({note})"),
-            Answer::Some(all) => all.join(", "),
+            ChoiceAnswer::One(answer, None) => answer,
+            ChoiceAnswer::One(answer, Some(note)) => format!("{answer} ({note})"),
+            ChoiceAnswer::Some(all) => all.join(", "),
         };
         let answers = choices::answers(&questions, &value(content)).into_iter();
         let answers = answers.map(|(n, answer)| (self.asked[n].0.to_string(), text(answer).into()));

@@ -4,7 +4,7 @@ use crate::core::dialect::{Child, Transport};
 use crate::core::effect::{AgentId, Effect, Measure};
 use crate::core::limits::{Limits, Timeout};
 use crate::core::process_health::ProcessHealth;
-use crate::core::stop::{Step, Stop};
+use crate::core::stop::{Stop, StopAction};
 use crate::proto::wire::ProcessStatus;
 use std::time::{Duration, Instant};
 
@@ -122,11 +122,11 @@ impl Process {
 
     /// Converts a step of its stop to an effect.
     #[must_use]
-    pub fn effect(&self, step: Step) -> Effect {
+    pub fn effect(&self, step: StopAction) -> Effect {
         match step {
-            Step::CloseInput => Effect::CloseInput(self.id),
-            Step::Terminate => Effect::Terminate(self.id),
-            Step::Kill => Effect::Kill(self.id),
+            StopAction::CloseInput => Effect::CloseInput(self.id),
+            StopAction::Terminate => Effect::Terminate(self.id),
+            StopAction::Kill => Effect::Kill(self.id),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 /// Progress of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CallState {
+pub(super) enum AguiCallState {
     /// Begun; `has_input` if a piece of its input was sent.
     Begun { has_input: bool },
     /// Its input is complete.
@@ -33,9 +33,9 @@ impl RunEvents {
         let state = self.calls.get(id).copied();
         let is_preliminary = chunk.preliminary.is_some_and(|p| p.get() == "true");
         match (kind, state) {
-            (_, Some(CallState::Settled)) => self.show_state(id, chunk, emit),
+            (_, Some(AguiCallState::Settled)) => self.show_state(id, chunk, emit),
             ("tool-input-start", None) => self.begin_call(id, chunk, emit),
-            ("tool-input-delta", None | Some(CallState::Begun { .. })) => {
+            ("tool-input-delta", None | Some(AguiCallState::Begun { .. })) => {
                 if state.is_none() {
                     self.begin_call(id, chunk, emit);
                 }
@@ -45,12 +45,12 @@ impl RunEvents {
                         delta: Raw(delta),
                     });
                 }
-                self.set_call(id, CallState::Begun { has_input: true });
+                self.set_call(id, AguiCallState::Begun { has_input: true });
             }
-            ("tool-input-available", None | Some(CallState::Begun { .. })) => {
+            ("tool-input-available", None | Some(AguiCallState::Begun { .. })) => {
                 self.complete(id, state, chunk, emit);
             }
-            ("tool-input-error", None | Some(CallState::Begun { .. })) => {
+            ("tool-input-error", None | Some(AguiCallState::Begun { .. })) => {
                 self.complete(id, state, chunk, emit);
                 self.settle(kind, id, chunk, emit);
             }
@@ -62,7 +62,7 @@ impl RunEvents {
                 | "tool-input-error",
                 _,
             ) => {
-                if let Some(CallState::Begun { .. }) = state {
+                if let Some(AguiCallState::Begun { .. }) = state {
                     end(id, None, emit);
                 }
                 self.settle(kind, id, chunk, emit);
@@ -74,14 +74,14 @@ impl RunEvents {
     /// Ends the calls whose input is not complete.
     pub(super) fn end_calls(&mut self, emit: Emit<'_>) {
         for (id, state) in &mut self.calls {
-            if let CallState::Begun { .. } = state {
+            if let AguiCallState::Begun { .. } = state {
                 end(id, None, emit);
-                *state = CallState::Complete;
+                *state = AguiCallState::Complete;
             }
         }
     }
 
-    fn set_call(&mut self, id: &str, state: CallState) {
+    fn set_call(&mut self, id: &str, state: AguiCallState) {
         self.calls.insert(id.to_owned(), state);
     }
 
@@ -100,14 +100,14 @@ impl RunEvents {
             parent_message_id: self.parent.as_deref(),
             metadata: object(metadata(chunk, "toolMetadata", &used).as_deref()),
         });
-        self.set_call(id, CallState::Begun { has_input: false });
+        self.set_call(id, AguiCallState::Begun { has_input: false });
     }
 
     /// Sends the input of a call, unless it was sent in pieces, and ends it.
     fn complete(
         &mut self,
         id: &str,
-        state: Option<CallState>,
+        state: Option<AguiCallState>,
         chunk: &UiChunk<'_>,
         emit: Emit<'_>,
     ) {
@@ -115,7 +115,7 @@ impl RunEvents {
             self.begin_call(id, chunk, emit);
         }
         let mut used = vec!["toolCallId", "toolName", "errorText"];
-        if state != Some(CallState::Begun { has_input: true }) {
+        if state != Some(AguiCallState::Begun { has_input: true }) {
             let input = chunk.input.map_or("{}", RawValue::get);
             emit(&AguiEvent::ToolCallArgs {
                 tool_call_id: id,
@@ -126,7 +126,7 @@ impl RunEvents {
         // The beginning of the call already has the metadata of this chunk.
         let metadata = state.and_then(|_| metadata(chunk, "toolMetadata", &used));
         end(id, metadata.as_deref(), emit);
-        self.set_call(id, CallState::Complete);
+        self.set_call(id, AguiCallState::Complete);
     }
 
     fn settle(&mut self, kind: &str, id: &str, chunk: &UiChunk<'_>, emit: Emit<'_>) {
@@ -144,7 +144,7 @@ impl RunEvents {
             role: "tool",
             metadata: object(metadata.as_deref()),
         });
-        self.set_call(id, CallState::Settled);
+        self.set_call(id, AguiCallState::Settled);
     }
 
     fn show_state(&self, id: &str, chunk: &UiChunk<'_>, emit: Emit<'_>) {

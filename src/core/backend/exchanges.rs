@@ -1,6 +1,6 @@
 //! Dialect of all backends: sessions, and one exchange for each prompt.
 
-use super::{Answer, Backend, BackendPrompt, BackendSession};
+use super::{AnswerReader, Backend, BackendPrompt, BackendSession};
 use crate::core::dialect::{
     AgentAnswer, AgentCall, AgentLine, AgentRequest, AgentText, Child, Dialect, DialectFacts,
     Noted, Opening, Outgoing, PromptPart, SessionSetup, TextMeaning, Transcript, Transport,
@@ -27,8 +27,8 @@ pub struct Exchanges<B> {
     backend: B,
     /// Prefix that makes session ids unique across connections.
     seed: String,
-    sessions: HashMap<String, Session>,
-    running: HashMap<Child, Running>,
+    sessions: HashMap<String, ExchangeSession>,
+    running: HashMap<Child, RunningExchange>,
     /// Events that the loopback delivers, oldest first.
     due: VecDeque<AgentEvent<'static>>,
     last_child: u64,
@@ -36,7 +36,7 @@ pub struct Exchanges<B> {
     faults: LineFaults,
 }
 
-struct Session {
+struct ExchangeSession {
     about: BackendSession,
     opened_by: CallId,
     transcript: Transcript,
@@ -50,10 +50,10 @@ const TOOL_CHUNKS: [&str; 3] = [
 ];
 
 /// Exchange in progress.
-struct Running {
+struct RunningExchange {
     session: String,
     call: CallId,
-    answer: Box<dyn Answer>,
+    answer: Box<dyn AnswerReader>,
 }
 
 impl<B: Backend> Exchanges<B> {
@@ -136,7 +136,7 @@ impl<B: Backend> Exchanges<B> {
             cwd: place.cwd.to_owned(),
             options: place.options.clone(),
         };
-        let session = Session {
+        let session = ExchangeSession {
             about,
             opened_by: call,
             transcript: Transcript::default(),
@@ -178,7 +178,7 @@ impl<B: Backend> Exchanges<B> {
         out.open(child, exchange.transport);
         out.lines(child).extend_from_slice(&exchange.input);
         out.order(child, TransportOrder::FinishInput);
-        let running = Running {
+        let running = RunningExchange {
             session: session.to_owned(),
             call,
             answer: exchange.answer,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Command line with variables.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Launch {
+pub struct LaunchTemplate {
     /// Name of the program, which is searched for in `PATH`.
     pub command: String,
     /// Arguments of the program.
@@ -18,7 +18,7 @@ pub struct Launch {
     pub env: BTreeMap<String, String>,
 }
 
-impl Launch {
+impl LaunchTemplate {
     /// Returns the command line without the variables, quoted for shells.
     #[must_use]
     pub fn line(&self) -> String {
@@ -81,7 +81,7 @@ impl Archive {
 impl Distribution {
     /// Returns the command line of the npm package, else of the Python package.
     #[must_use]
-    pub fn launch(&self) -> Option<Launch> {
+    pub fn launch(&self) -> Option<LaunchTemplate> {
         let npx = self.npx.as_ref().map(|package| match &package.cmd {
             None => package.with("npx", &["-y", &package.package]),
             Some(cmd) => package.with("npx", &["-y", "--package", &package.package, cmd]),
@@ -103,9 +103,9 @@ impl Distribution {
 
 impl Package {
     /// Returns the command line of a package runner, followed by the package's own arguments.
-    fn with(&self, runner: &str, words: &[&str]) -> Launch {
+    fn with(&self, runner: &str, words: &[&str]) -> LaunchTemplate {
         let words = words.iter().copied().map(str::to_owned);
-        Launch {
+        LaunchTemplate {
             command: runner.to_owned(),
             args: words.chain(self.args.iter().cloned()).collect(),
             env: self.env.clone(),

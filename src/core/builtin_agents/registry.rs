@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::launch::{Distribution, Launch, Package};
+use super::launch::{Distribution, LaunchTemplate, Package};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ pub struct ImportedAgent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedLaunch {
     /// Command line. The program of an archive is named without its directory.
-    pub launch: Launch,
+    pub launch: LaunchTemplate,
     /// URL of the archive that the user has to download and unpack first, so that the program is found in
     /// `PATH`.
     pub download: Option<String>,
@@ -61,7 +61,7 @@ impl ImportedAgent {
             ));
         };
         Ok(ImportedLaunch {
-            launch: Launch {
+            launch: LaunchTemplate {
                 command: archive.program().to_owned(),
                 args: archive.args.clone(),
                 env: archive.env.clone(),

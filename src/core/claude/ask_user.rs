@@ -1,7 +1,7 @@
 //! `AskUserQuestion`: conversion of its questions to a form, and of the filled form to the CLI's input.
 
 use crate::core::elicitation::ElicitationDetails;
-use crate::core::elicitation::choices::{self, Answer};
+use crate::core::elicitation::choices::{self, ChoiceAnswer};
 use crate::proto::json::{Members, to_raw, value};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -32,13 +32,13 @@ pub fn answered(input: &RawValue, content: &RawValue) -> Option<Box<RawValue>> {
             continue;
         };
         let answer = match answer {
-            Answer::One(answer, note) => {
+            ChoiceAnswer::One(answer, note) => {
                 if let Some(note) = note {
                     notes.insert(asked.to_owned(), json!({ "notes": note }));
                 }
                 answer
             }
-            Answer::Some(all) => {
+            ChoiceAnswer::Some(all) => {
                 let all: Vec<String> = all.into_iter().map(quoted).collect();
                 all.join(", ")
             }

@@ -1,13 +1,13 @@
 //! Usage of the context window, which the CLI reports in parts over the frames of a turn.
 
-use crate::proto::claude::{Frame, TurnResult, Usage};
+use crate::proto::claude::{ApiUsage, Frame, TurnResult};
 use crate::proto::json::{Members, raw_object, text};
 use serde_json::json;
 use serde_json::value::RawValue;
 
 /// Context usage of the last message of the agent itself, not of its subagents.
 #[derive(Debug, Default)]
-pub struct Context {
+pub struct ContextUsage {
     model: Option<String>,
     read: u64,
     written: u64,
@@ -15,7 +15,7 @@ pub struct Context {
 
 raw_object! {
     /// Model and token fields of a message.
-    struct MessageFacts { model = "model", usage = "usage" }
+    struct MessageFields { model = "model", usage = "usage" }
 }
 
 raw_object! {
@@ -23,7 +23,7 @@ raw_object! {
     struct Model { window = "contextWindow" }
 }
 
-impl Context {
+impl ContextUsage {
     /// Updates the usage from a frame that reports tokens: the start of a message, its end, or the whole
     /// message.
     pub fn read(&mut self, frame: &Frame<'_>) {
@@ -33,7 +33,7 @@ impl Context {
         if !tells || frame.parent().is_some() {
             return;
         }
-        let facts: MessageFacts<'_> = begun
+        let facts: MessageFields<'_> = begun
             .and_then(|message| serde_json::from_str(message.get()).ok())
             .unwrap_or_default();
         if let Some(model) = text(facts.model).filter(|model| model != "<synthetic>") {
@@ -42,7 +42,7 @@ impl Context {
             return;
         }
         let usage = facts.usage.or(event.and_then(|event| event.usage));
-        let usage: Option<Usage<'_>> =
+        let usage: Option<ApiUsage<'_>> =
             usage.and_then(|usage| serde_json::from_str(usage.get()).ok());
         if let Some(usage) = usage {
             let read = [usage.input, usage.cached_read, usage.cached_write];
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn figures_are_those_of_the_last_message_of_the_agent_itself() {
-        let mut context = Context::default();
+        let mut context = ContextUsage::default();
         let mut read = |frame: Value| {
             let line = frame.to_string();
             context.read(&Frame::read(&line).unwrap());
@@ -116,6 +116,10 @@ mod tests {
             json!({"used": 140, "size": 200_000, "cost": {"amount": 0.5, "currency": "USD"}});
         assert_eq!(figures, want);
         assert!(context.figures("{}").is_none());
-        assert!(Context::default().figures(&result.to_string()).is_none());
+        assert!(
+            ContextUsage::default()
+                .figures(&result.to_string())
+                .is_none()
+        );
     }
 }

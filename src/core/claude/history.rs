@@ -9,7 +9,7 @@ mod user_text;
 use super::frames::Frames;
 use crate::core::event::{AgentEvent, Content, MessagePiece, MessageRole, Original, Update};
 use crate::core::line_repair::UnusableLine;
-use crate::proto::claude::{Block, Frame, Message, Source, is_true, word};
+use crate::proto::claude::{Block, Frame, ImageSource, Message, is_true, word};
 use crate::proto::json::{JsonStr, Members, non_null, raw_object, text, to_raw};
 use crate::proto::wire::LineFaults;
 pub use chain::Chain;
@@ -30,7 +30,7 @@ fn id(of: &(impl Hash + ?Sized)) -> Id {
 
 raw_object! {
     /// Record of a session file.
-    struct Record {
+    struct HistoryRecord {
         kind = "type",
         subtype = "subtype",
         uuid = "uuid",
@@ -122,7 +122,7 @@ impl History {
         if line.trim().is_empty() {
             return Ok(());
         }
-        let record: Record<'a> = serde_json::from_str(line).map_err(|_| UnusableLine)?;
+        let record: HistoryRecord<'a> = serde_json::from_str(line).map_err(|_| UnusableLine)?;
         let Some(uuid) = text(record.uuid) else {
             return Ok(());
         };
@@ -130,7 +130,7 @@ impl History {
         if !self.live.remove(&id(&uuid)) {
             return Ok(());
         }
-        let mut out = LineSink {
+        let mut out = HistorySink {
             line,
             session,
             uuid,
@@ -146,7 +146,7 @@ impl History {
         Ok(())
     }
 
-    fn answer<'a>(&mut self, record: &Record<'a>, out: &mut LineSink<'a, '_>) {
+    fn answer<'a>(&mut self, record: &HistoryRecord<'a>, out: &mut HistorySink<'a, '_>) {
         if is_true(record.api_error) {
             // Not output of the model, but not to be hidden either.
             return out.push(Update::Other);
@@ -166,7 +166,7 @@ impl History {
     }
 
     /// Returns `true` if all blocks of a record were converted before: old versions wrote some records twice.
-    fn is_repeated(&mut self, record: &Record<'_>, message: &Message<'_>) -> bool {
+    fn is_repeated(&mut self, record: &HistoryRecord<'_>, message: &Message<'_>) -> bool {
         let blocks: Vec<&RawValue> = object(message.content).unwrap_or_default();
         let mut news = blocks.is_empty();
         for raw in blocks {
@@ -182,7 +182,7 @@ impl History {
     }
 
     /// Converts a record like the frame from which it was written.
-    fn frame<'a>(&mut self, record: &Record<'a>, out: &mut LineSink<'a, '_>) {
+    fn frame<'a>(&mut self, record: &HistoryRecord<'a>, out: &mut HistorySink<'a, '_>) {
         let frame = Frame {
             kind: record.kind,
             message: record.message,
@@ -194,7 +194,7 @@ impl History {
         self.frames.read(&frame, out.line, out.session, out.events);
     }
 
-    fn user<'a>(&mut self, record: &Record<'a>, out: &mut LineSink<'a, '_>) {
+    fn user<'a>(&mut self, record: &HistoryRecord<'a>, out: &mut HistorySink<'a, '_>) {
         let message: Message<'a> = object(record.message).unwrap_or_default();
         let Some(content) = message.content else {
             return out.push(Update::Other);
@@ -217,7 +217,7 @@ impl History {
         }
     }
 
-    fn system<'a>(&mut self, record: &Record<'a>, out: &mut LineSink<'a, '_>) {
+    fn system<'a>(&mut self, record: &HistoryRecord<'a>, out: &mut HistorySink<'a, '_>) {
         match word(record.subtype) {
             "compact_boundary" => {
                 let id = out.uuid.clone();
@@ -237,7 +237,7 @@ impl History {
 }
 
 /// Output for the updates of a line.
-struct LineSink<'a, 'e> {
+struct HistorySink<'a, 'e> {
     line: &'a str,
     session: &'e str,
     /// Id of the record.
@@ -245,7 +245,7 @@ struct LineSink<'a, 'e> {
     events: &'e mut Vec<AgentEvent<'a>>,
 }
 
-impl<'a> LineSink<'a, '_> {
+impl<'a> HistorySink<'a, '_> {
     fn push(&mut self, update: Update<'a>) {
         self.events.push(AgentEvent::Update {
             session: Cow::Owned(self.session.to_owned()),
@@ -281,7 +281,7 @@ impl<'a> LineSink<'a, '_> {
 }
 
 /// Converts a prompt that was sent while the agent worked.
-fn attached<'a>(record: &Record<'a>, out: &mut LineSink<'a, '_>) {
+fn attached<'a>(record: &HistoryRecord<'a>, out: &mut HistorySink<'a, '_>) {
     let attachment: Attachment<'a> = object(record.attachment).unwrap_or_default();
     let is_prompt = word(attachment.kind) == "queued_command"
         && matches!(word(attachment.mode), "" | "prompt")
@@ -299,7 +299,7 @@ fn is_human(origin: Option<&RawValue>) -> bool {
 }
 
 /// Converts content that was sent in the user's name: a text, or blocks.
-fn said<'a>(content: &'a RawValue, out: &mut LineSink<'a, '_>) {
+fn said<'a>(content: &'a RawValue, out: &mut HistorySink<'a, '_>) {
     if let Some(text) = JsonStr::new(content) {
         return out.text(text);
     }
@@ -321,7 +321,7 @@ fn said<'a>(content: &'a RawValue, out: &mut LineSink<'a, '_>) {
 
 /// Returns an image or document.
 fn data<'a>(block: &UserBlock<'a>) -> Option<Content<'a>> {
-    let source: Source<'a> = object(block.source)?;
+    let source: ImageSource<'a> = object(block.source)?;
     // The other fields have everything that is known.
     let details = serde_json::from_str("{}").ok()?;
     match word(source.kind) {
@@ -346,7 +346,7 @@ fn original(line: &str) -> Original<'_> {
         line,
         cut: |line| serde_json::from_str::<&RawValue>(line).ok(),
         fields: |line| {
-            let record: Record<'_> = serde_json::from_str(line).unwrap_or_default();
+            let record: HistoryRecord<'_> = serde_json::from_str(line).unwrap_or_default();
             if is_true(record.compact_summary) {
                 let message: Message<'_> = object(record.message).unwrap_or_default();
                 let mut fields = Members::default();

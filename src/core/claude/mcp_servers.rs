@@ -35,9 +35,9 @@ pub fn by_name(servers: &[McpServer]) -> Value {
 #[must_use]
 pub fn failures(answer: &RawValue) -> Option<Box<RawValue>> {
     raw_object! {
-        struct Answer { errors = "errors" }
+        struct SetServersResponse { errors = "errors" }
     }
-    let answer: Answer<'_> = serde_json::from_str(answer.get()).ok()?;
+    let answer: SetServersResponse<'_> = serde_json::from_str(answer.get()).ok()?;
     let errors = non_null(answer.errors).filter(|errors| errors.get() != "{}")?;
     Some(errors.to_owned())
 }

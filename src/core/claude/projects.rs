@@ -84,7 +84,7 @@ fn base36(mut number: u32) -> String {
 /// Excerpt of a session file for listing: a line of the shell's answer for a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Listed {
+pub struct SessionExcerpt {
     /// File name.
     pub file: String,
     /// Time of the last modification, in milliseconds since 1970.
@@ -99,7 +99,7 @@ pub struct Listed {
 
 raw_object! {
     /// Fields of a record that describe its session.
-    struct Record {
+    struct ExcerptRecord {
         kind = "type",
         cwd = "cwd",
         sidechain = "isSidechain",
@@ -116,14 +116,14 @@ raw_object! {
 }
 
 raw_object! {
-    struct Message { content = "content" }
+    struct ExcerptMessage { content = "content" }
 }
 
 raw_object! {
-    struct Block { kind = "type", text = "text" }
+    struct ExcerptBlock { kind = "type", text = "text" }
 }
 
-impl Listed {
+impl SessionExcerpt {
     /// Returns the session; `None` if the file is not of a session, or of one without any user message.
     #[must_use]
     pub fn session(&self) -> Option<ListedSession> {
@@ -163,7 +163,7 @@ struct SessionFacts<'a> {
 }
 
 impl<'a> SessionFacts<'a> {
-    fn add(&mut self, record: &Record<'a>) {
+    fn add(&mut self, record: &ExcerptRecord<'a>) {
         if let Some(sidechain) = record.sidechain {
             self.is_subagent.get_or_insert(sidechain.get() == "true");
         }
@@ -213,13 +213,13 @@ fn said(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
 }
 
 /// Returns the prompt, if the record is one.
-fn prompt(record: &Record<'_>) -> Option<String> {
+fn prompt(record: &ExcerptRecord<'_>) -> Option<String> {
     let is = |flag: Option<&RawValue>| flag.is_some_and(|flag| flag.get() == "true");
     let by_user = text(record.kind)? == "user" && non_null(record.origin).is_none();
     if !by_user || is(record.meta) || is(record.compact_summary) || is(record.sidechain) {
         return None;
     }
-    let message: Message<'_> = serde_json::from_str(record.message?.get()).ok()?;
+    let message: ExcerptMessage<'_> = serde_json::from_str(record.message?.get()).ok()?;
     let content = message.content?;
     let users = |text: Cow<'_, str>| match user_text(&text) {
         UserText::Typed(said) => Some(said.into_owned()),
@@ -228,7 +228,7 @@ fn prompt(record: &Record<'_>) -> Option<String> {
     if let Some(plain) = text(Some(content)) {
         return users(plain);
     }
-    let blocks: Vec<Block<'_>> = serde_json::from_str(content.get()).ok()?;
+    let blocks: Vec<ExcerptBlock<'_>> = serde_json::from_str(content.get()).ok()?;
     blocks
         .iter()
         .filter(|block| text(block.kind).as_deref() == Some("text"))
@@ -320,7 +320,7 @@ mod tests {
             let lines = records.iter().map(|r| format!("{r}\n"));
             lines.collect::<String>()
         };
-        let listed = Listed {
+        let listed = SessionExcerpt {
             file: "5f0e.jsonl".to_owned(),
             modified_ms: 1_795_331_643_664,
             size: 1,
@@ -329,7 +329,7 @@ mod tests {
         };
         let line = serde_json::to_string(&listed).unwrap();
         assert!(line.contains("modifiedMs"), "{line}");
-        let back: Listed = serde_json::from_str(&line).unwrap();
+        let back: SessionExcerpt = serde_json::from_str(&line).unwrap();
         assert_eq!(back, listed);
         back.session()
     }

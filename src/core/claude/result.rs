@@ -5,7 +5,7 @@ use super::about::auth_methods;
 use super::frames::Failure;
 use crate::core::error::{Error, ErrorKind, is_connection_failure};
 use crate::core::event::{StopReason, TurnEnd};
-use crate::proto::claude::{OutputDetails, TurnResult, Usage, is_true, word};
+use crate::proto::claude::{ApiUsage, OutputDetails, TurnResult, is_true, word};
 use crate::proto::json::{Members, non_null, text, to_raw};
 use crate::proto::wire::TokenUsage;
 use serde_json::value::RawValue;
@@ -167,7 +167,7 @@ fn said(r: &TurnResult<'_>, failure: Option<&Failure>) -> String {
 }
 
 fn usage(raw: Option<&RawValue>) -> Option<TokenUsage> {
-    let u: Usage<'_> = serde_json::from_str(non_null(raw)?.get()).ok()?;
+    let u: ApiUsage<'_> = serde_json::from_str(non_null(raw)?.get()).ok()?;
     let details: OutputDetails<'_> = u
         .details
         .and_then(|details| serde_json::from_str(details.get()).ok())

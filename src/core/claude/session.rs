@@ -12,7 +12,7 @@ mod turn_start;
 
 pub use self::requests::CliRequests;
 use self::steering::Steering;
-use super::context::Context;
+use super::context::ContextUsage;
 use super::frames::Frames;
 use super::launch;
 use super::mcp_servers;
@@ -43,7 +43,7 @@ pub struct Session {
     /// Call that opened the session.
     pub opened_by: CallId,
     frames: Frames,
-    context: Context,
+    context: ContextUsage,
     launched: Launched,
     plan: PlanInstruction,
     /// Open call in progress.
@@ -135,7 +135,7 @@ impl Session {
             source,
             opened_by: call,
             frames: Frames::default(),
-            context: Context::default(),
+            context: ContextUsage::default(),
             launched: Launched {
                 model: options.model.clone(),
                 mode: options.mode.clone(),

@@ -1,6 +1,6 @@
 //! Answer of a command: text, one JSON value, or lines of JSON.
 
-use crate::core::backend::{Answer, UnusableLine};
+use crate::core::backend::{AnswerReader, UnusableLine};
 use crate::core::backend_options::CommandOutput;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{Content, Exit, MessagePiece, MessageRole, Original, TurnEnd, Update};
@@ -16,7 +16,7 @@ const DEFAULT_PATH: &str = "text";
 const MAX_OUTPUT: usize = 64 << 20;
 
 /// Creates the reader of an answer. `path` is the place of the text in JSON.
-pub fn answer(form: CommandOutput, path: Option<&str>) -> Box<dyn Answer> {
+pub fn answer(form: CommandOutput, path: Option<&str>) -> Box<dyn AnswerReader> {
     let path = path.unwrap_or(DEFAULT_PATH).to_owned();
     match form {
         CommandOutput::Text => Box::new(TextAnswer::default()),
@@ -37,7 +37,7 @@ struct TextAnswer {
     has_text: bool,
 }
 
-impl Answer for TextAnswer {
+impl AnswerReader for TextAnswer {
     fn read<'a>(
         &mut self,
         line: &'a str,
@@ -72,7 +72,7 @@ struct JsonAnswer {
     is_too_large: bool,
 }
 
-impl Answer for JsonAnswer {
+impl AnswerReader for JsonAnswer {
     fn read<'a>(
         &mut self,
         line: &'a str,
@@ -129,7 +129,7 @@ struct JsonLinesAnswer {
     path: String,
 }
 
-impl Answer for JsonLinesAnswer {
+impl AnswerReader for JsonLinesAnswer {
     fn read<'a>(
         &mut self,
         line: &'a str,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 /// Answer to one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum ChoiceAnswer {
     /// One of the choices with an optional note, or text that the user entered instead of a choice.
     One(String, Option<String>),
     /// Several of the choices; text that the user entered is last.
@@ -88,7 +88,7 @@ fn written(n: usize) -> String {
 
 /// Returns the answers in a filled-in form, each with the index of its question.
 #[must_use]
-pub fn answers(questions: &[Value], content: &Value) -> Vec<(usize, Answer)> {
+pub fn answers(questions: &[Value], content: &Value) -> Vec<(usize, ChoiceAnswer)> {
     let text = |value: &Value| value.as_str().map(|text| text.trim().to_owned());
     let answer = |(n, question): (usize, &Value)| {
         let own = text(&content[written(n)]).filter(|own| !own.is_empty());
@@ -96,11 +96,11 @@ pub fn answers(questions: &[Value], content: &Value) -> Vec<(usize, Answer)> {
         let answer = if is_multiple(question) {
             let choices = choice.as_array().into_iter().flatten();
             let all: Vec<String> = choices.filter_map(text).chain(own).collect();
-            Answer::Some(Some(all).filter(|all| !all.is_empty())?)
+            ChoiceAnswer::Some(Some(all).filter(|all| !all.is_empty())?)
         } else {
             match choice.as_str() {
-                Some(choice) => Answer::One(choice.to_owned(), own),
-                None => Answer::One(own?, None),
+                Some(choice) => ChoiceAnswer::One(choice.to_owned(), own),
+                None => ChoiceAnswer::One(own?, None),
             }
         };
         Some((n, answer))

@@ -1,7 +1,7 @@
 //! Reads an HTTP exchange: its attempts, the head of the response, and the body.
 
 use super::failure::Caller;
-use crate::core::backend::{Answer, UnusableLine};
+use crate::core::backend::{AnswerReader, UnusableLine};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{Exit, Original, TurnEnd, Update};
 use crate::core::http::{HttpHead, HttpLine};
@@ -17,7 +17,7 @@ const MAX_BODY: usize = 64 << 20;
 const MAX_ERROR_BODY: usize = 64 << 10;
 
 /// Reader of the body of a successful response.
-pub trait Body: Send {
+pub trait BodyReader: Send {
     /// Reads the data of one event of a stream.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl<B> HttpAnswer<B> {
     }
 }
 
-impl<B: Body> HttpAnswer<B> {
+impl<B: BodyReader> HttpAnswer<B> {
     fn result(
         &mut self,
         how: Result<&Exit, &Error>,
@@ -116,7 +116,7 @@ impl<B: Body> HttpAnswer<B> {
     }
 }
 
-impl<B: Body> Answer for HttpAnswer<B> {
+impl<B: BodyReader> AnswerReader for HttpAnswer<B> {
     fn read<'a>(
         &mut self,
         line: &'a str,

@@ -28,14 +28,14 @@ pub struct TerminalOwner<'a> {
 }
 
 #[derive(Debug, Default)]
-pub struct Terminals {
+pub struct ServedTerminals {
     /// Number of the newest terminal.
     pub last: u64,
-    all: BTreeMap<TerminalId, Terminal>,
+    all: BTreeMap<TerminalId, ServedTerminal>,
 }
 
 #[derive(Debug)]
-pub struct Terminal {
+pub struct ServedTerminal {
     session: String,
     /// Request that created the terminal, until its command runs.
     creation_ticket: Option<Ticket>,
@@ -60,7 +60,7 @@ enum TerminalState {
     Gone,
 }
 
-impl Terminals {
+impl ServedTerminals {
     /// Adds a terminal whose command is about to be started.
     pub fn create(
         &mut self,
@@ -80,7 +80,7 @@ impl Terminals {
         });
         self.last += 1;
         let id = TerminalId(self.last);
-        let terminal = Terminal {
+        let terminal = ServedTerminal {
             session: owned.session.to_owned(),
             creation_ticket: Some(owned.ticket),
             output: Output::new(limit),
@@ -99,7 +99,7 @@ impl Terminals {
         &mut self,
         session: &str,
         name: &str,
-    ) -> Result<(TerminalId, &mut Terminal), Error> {
+    ) -> Result<(TerminalId, &mut ServedTerminal), Error> {
         let id = TerminalId::of(name);
         let terminal = id.and_then(|id| Some((id, self.all.get_mut(&id)?)));
         let own = terminal
@@ -208,7 +208,7 @@ impl Terminals {
     }
 }
 
-impl Terminal {
+impl ServedTerminal {
     pub fn output(&self) -> TerminalOutput {
         TerminalOutput {
             text: self.output.text().to_owned(),

@@ -2,7 +2,7 @@
 
 use super::pieces::{CallPiece, Pieces, TextPiece, pieces};
 use crate::core::backend::UnusableLine;
-use crate::core::endpoint::{Body, Caller};
+use crate::core::endpoint::{BodyReader, Caller};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{
     Content, MessagePiece, MessageRole, Original, StopReason, ToolStatus, ToolUpdate, TurnEnd,
@@ -10,7 +10,7 @@ use crate::core::event::{
 };
 use crate::core::line_repair::repaired_answer;
 use crate::proto::json::{JsonStr, Members, non_null, text, to_raw, value};
-use crate::proto::openai::{Choice, Completion};
+use crate::proto::openai::{Completion, CompletionChoice};
 use crate::proto::wire::TokenUsage;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub struct CompletionBody {
     caller: Caller,
     /// Text of the answer, collected if it is to be JSON.
     json: Option<String>,
-    calls: Vec<Call>,
+    calls: Vec<PartialCall>,
     refused: bool,
     finish_reason: Option<String>,
     is_done: bool,
@@ -52,7 +52,7 @@ pub struct CompletionBody {
 
 /// Tool call in progress.
 #[derive(Debug)]
-struct Call {
+struct PartialCall {
     index: Option<u64>,
     id: String,
     /// Id in the answer, which several calls may have.
@@ -73,7 +73,7 @@ impl CompletionBody {
     }
 
     /// Takes what concerns the completion as a whole; returns its first choice.
-    fn take<'a>(&mut self, completion: &Completion<'a>) -> Option<Choice<'a>> {
+    fn take<'a>(&mut self, completion: &Completion<'a>) -> Option<CompletionChoice<'a>> {
         if let Some(error) = non_null(completion.error) {
             let error = self.caller.reported_error(&value(error));
             self.error.get_or_insert(error);
@@ -93,8 +93,9 @@ impl CompletionBody {
             }
         }
         let choices = non_null(completion.choices)?;
-        let choices: Vec<Choice<'a>> = serde_json::from_str(choices.get()).ok()?;
-        let is_first = |choice: &Choice<'_>| choice.index.is_none_or(|index| index.get() == "0");
+        let choices: Vec<CompletionChoice<'a>> = serde_json::from_str(choices.get()).ok()?;
+        let is_first =
+            |choice: &CompletionChoice<'_>| choice.index.is_none_or(|index| index.get() == "0");
         let choice = choices.into_iter().find(is_first)?;
         self.has_choice = true;
         if let Some(reason) = text(non_null(choice.finish_reason)).filter(|text| !text.is_empty()) {
@@ -117,7 +118,7 @@ impl CompletionBody {
     /// many calls.
     fn merge(&mut self, piece: &CallPiece<'_>) -> Option<(usize, bool)> {
         // Some servers give every call the index 0, so that another id begins another call.
-        let continues = |call: &Call| {
+        let continues = |call: &PartialCall| {
             (piece.index.is_none() || call.index == piece.index)
                 && piece.id.as_ref().is_none_or(|id| *id == call.agents_id)
         };
@@ -133,7 +134,7 @@ impl CompletionBody {
             let id = piece.id.clone();
             let id = id.unwrap_or_else(|| format!("call_{number}"));
             let is_used = self.calls.iter().any(|call| call.id == id);
-            self.calls.push(Call {
+            self.calls.push(PartialCall {
                 index: piece.index,
                 // The answer ends all calls at once, so an id that is used again would name an open call.
                 id: if is_used {
@@ -197,7 +198,7 @@ impl CompletionBody {
     }
 }
 
-impl Body for CompletionBody {
+impl BodyReader for CompletionBody {
     fn read<'a>(
         &mut self,
         data: &'a str,

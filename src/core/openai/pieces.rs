@@ -2,7 +2,9 @@
 
 use crate::core::event::MessageRole;
 use crate::proto::json::{JsonStr, Members, non_null};
-use crate::proto::openai::{Choice, ContentPart, Function, Message, ToolCall};
+use crate::proto::openai::{
+    CompletionChoice, CompletionMessage, CompletionToolCall, ContentPart, Function,
+};
 use serde_json::value::RawValue;
 
 /// Text of a message.
@@ -35,9 +37,9 @@ pub struct CallPiece<'a> {
 }
 
 /// Returns the pieces of a choice.
-pub fn pieces<'a>(choice: &Choice<'a>) -> Pieces<'a> {
+pub fn pieces<'a>(choice: &CompletionChoice<'a>) -> Pieces<'a> {
     let message = choice.delta.or(choice.message);
-    let message: Message<'a> = message.and_then(parsed).unwrap_or_default();
+    let message: CompletionMessage<'a> = message.and_then(parsed).unwrap_or_default();
     let mut found = Pieces::default();
     let reasoning = [
         message.reasoning_content,
@@ -60,7 +62,7 @@ pub fn pieces<'a>(choice: &Choice<'a>) -> Pieces<'a> {
         found.add_text(MessageRole::Answer, Some(refusal));
         found.refuses = true;
     }
-    let calls: Vec<ToolCall<'a>> = non_null(message.tool_calls)
+    let calls: Vec<CompletionToolCall<'a>> = non_null(message.tool_calls)
         .and_then(parsed)
         .unwrap_or_default();
     for call in &calls {

@@ -105,7 +105,7 @@ impl Derived {
         texts.retain(|text| text.len() <= LARGEST);
         let is_too_long = texts.len() < count;
         // A command may be the name of a tool: `ls`.
-        let is_meant = |form: &Form<'_>| match (declared, form.kind) {
+        let is_meant = |form: &ToolTitle<'_>| match (declared, form.kind) {
             (Some(declared), Some(kind)) => declared == kind,
             _ => true,
         };
@@ -174,16 +174,16 @@ impl Derived {
 }
 
 /// Title that names a tool and its argument.
-struct Form<'a> {
+struct ToolTitle<'a> {
     kind: Option<&'static str>,
     name: Option<&'a str>,
     argument: &'a str,
 }
 
-fn form(title: &str) -> Option<Form<'_>> {
+fn form(title: &str) -> Option<ToolTitle<'_>> {
     let title = title.trim();
     if let Some(command) = quoted_whole(title) {
-        return Some(Form {
+        return Some(ToolTitle {
             kind: Some("execute"),
             name: None,
             argument: command,
@@ -200,7 +200,7 @@ fn form(title: &str) -> Option<Form<'_>> {
         .find(|(name, _)| is_name(name))
         .or_else(|| known(title).map(|_| (title, "")))?;
     let kind = known(name);
-    Some(Form {
+    Some(ToolTitle {
         kind,
         name: Some(name),
         argument: quoted_whole(argument).unwrap_or(argument),
@@ -248,12 +248,12 @@ fn is_cut_of(short: &str, whole: &str) -> bool {
 /// Returns the texts in a content array.
 fn texts(content: &RawValue) -> Vec<String> {
     raw_object! {
-        struct Item { content = "content", text = "text" }
+        struct ContentItem { content = "content", text = "text" }
     }
     let items: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
     let read = |item: &&RawValue| {
-        let item: Item<'_> = serde_json::from_str(item.get()).ok()?;
-        let inner: Item<'_> = serde_json::from_str(item.content?.get()).ok()?;
+        let item: ContentItem<'_> = serde_json::from_str(item.get()).ok()?;
+        let inner: ContentItem<'_> = serde_json::from_str(item.content?.get()).ok()?;
         text(inner.text).map(Cow::into_owned)
     };
     items.iter().filter_map(read).collect()

@@ -5,7 +5,7 @@
 
 mod walk;
 
-use super::members::{EDITOR_WORDS, Group, Role};
+use super::members::{EDITOR_WORDS, Group, MemberRole};
 use super::patch::{codex_files, diff_files};
 use super::path::uri_path;
 use crate::core::shell_words::join;
@@ -115,7 +115,7 @@ impl ParsedInput {
             let said = without_halves(raw.get());
             found.whole &= said == raw.get();
             let place = match part {
-                Part::Input => Member(Role::Wrapper),
+                Part::Input => Member(MemberRole::Wrapper),
                 Part::Locations | Part::Content => Position::Shown,
             };
             if !found.walk(&said, place, group, 0) {
@@ -171,32 +171,36 @@ impl ParsedInput {
         self.keep_string(text);
     }
 
-    fn text(&mut self, role: Role, group: Group, text: &str, deep: usize) {
+    fn text(&mut self, role: MemberRole, group: Group, text: &str, deep: usize) {
         // As the input of its own tool, or in a here-document of a command.
         for file in codex_files(text) {
             self.keep_path(file);
         }
         let may_wrap = !matches!(
             role,
-            Role::Text | Role::Tree | Role::Edited | Role::Arguments | Role::Wrapper
+            MemberRole::Text
+                | MemberRole::Tree
+                | MemberRole::Edited
+                | MemberRole::Arguments
+                | MemberRole::Wrapper
         );
-        if may_wrap && self.nested(Role::Unknown, group, text, deep) {
+        if may_wrap && self.nested(MemberRole::Unknown, group, text, deep) {
             self.whole = false;
         }
         match role {
-            Role::Path => self.path(group, text),
-            Role::Base => {
+            MemberRole::Path => self.path(group, text),
+            MemberRole::Base => {
                 self.bases.push(text.to_owned());
                 self.path(group, text);
             }
-            Role::Uri => {
+            MemberRole::Uri => {
                 let is_elsewhere = text.contains("://") || text.starts_with("data:");
                 if uri_path(text).is_some() || !is_elsewhere {
                     self.bases.push(text.to_owned());
                     self.path(group, text);
                 }
             }
-            Role::Label => {
+            MemberRole::Label => {
                 let is_label = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
                 if text.bytes().all(is_label) {
                     self.keep_path(text);
@@ -204,20 +208,20 @@ impl ParsedInput {
                     self.path(group, text);
                 }
             }
-            Role::Directory => self.keep(text, |found| &mut found.directories),
-            Role::Command => {
+            MemberRole::Directory => self.keep(text, |found| &mut found.directories),
+            MemberRole::Command => {
                 let edits = matches!(group, Group::Read | Group::Edit | Group::Other);
                 if !(edits && EDITOR_WORDS.contains(&text)) {
                     self.keep_strings_of_diff(text);
                     self.keep_command(CommandText::Line(text.to_owned()));
                 }
             }
-            Role::Script => {
+            MemberRole::Script => {
                 self.runs = true;
                 self.keep(text, |found| &mut found.programs);
                 self.keep_unknown(text);
             }
-            Role::Shell => {
+            MemberRole::Shell => {
                 let name = text.rsplit('/').next().unwrap_or_default();
                 let place = text.strip_suffix(name).unwrap_or_default();
                 let is_system = matches!(place, "" | "/bin/" | "/usr/bin/");
@@ -225,10 +229,10 @@ impl ParsedInput {
                     self.keep_unknown(text);
                 }
             }
-            Role::Arguments | Role::Wrapper | Role::Unknown => {
+            MemberRole::Arguments | MemberRole::Wrapper | MemberRole::Unknown => {
                 self.unexpected_text(role, group, text, deep);
             }
-            Role::Patch => {
+            MemberRole::Patch => {
                 self.edits |= !text.is_empty();
                 let files = diff_files(text);
                 let starts = |line: &str| line.starts_with(['+', '-', '@', '<', '*']);
@@ -240,19 +244,19 @@ impl ParsedInput {
                     self.keep_unknown(text);
                 }
             }
-            Role::Edited => self.edits = true,
-            Role::Written => {
+            MemberRole::Edited => self.edits = true,
+            MemberRole::Written => {
                 self.writes = true;
                 self.keep_unknown(text);
             }
-            Role::Pattern => {
+            MemberRole::Pattern => {
                 let is_outside = text.starts_with(['/', '~']) || text.split('/').any(|p| p == "..");
                 self.whole &= !is_outside;
                 self.keep_string(text);
             }
-            Role::Parsed => self.keep_string(text),
-            Role::Changes | Role::Items => self.keep_unknown(text),
-            Role::Text | Role::Tree => {}
+            MemberRole::Parsed => self.keep_string(text),
+            MemberRole::Changes | MemberRole::Items => self.keep_unknown(text),
+            MemberRole::Text | MemberRole::Tree => {}
         }
     }
 
@@ -266,7 +270,7 @@ impl ParsedInput {
     }
 
     /// Walks a string that is JSON text; returns `false` if it is not.
-    fn nested(&mut self, role: Role, group: Group, text: &str, deep: usize) -> bool {
+    fn nested(&mut self, role: MemberRole, group: Group, text: &str, deep: usize) -> bool {
         if !text.trim_start().starts_with(['{', '[']) || deep >= DEEPEST {
             return false;
         }
@@ -279,8 +283,8 @@ impl ParsedInput {
     }
 
     /// Handles a string where an object or a list is usual, or under an unknown name.
-    fn unexpected_text(&mut self, role: Role, group: Group, text: &str, deep: usize) {
-        let is_known = matches!(role, Role::Arguments | Role::Wrapper);
+    fn unexpected_text(&mut self, role: MemberRole, group: Group, text: &str, deep: usize) {
+        let is_known = matches!(role, MemberRole::Arguments | MemberRole::Wrapper);
         if is_known && self.nested(role, group, text, deep) {
             return;
         }
@@ -291,8 +295,8 @@ impl ParsedInput {
         }
         self.edits |= is_patch && group != Group::Execute;
         match role {
-            Role::Wrapper if is_patch && group == Group::Edit => {}
-            Role::Arguments => {
+            MemberRole::Wrapper if is_patch && group == Group::Edit => {}
+            MemberRole::Arguments => {
                 self.keep_argument(text);
                 // The position at which the tool splits it is unknown.
                 self.whole &= text.is_empty() || is_plain(text);

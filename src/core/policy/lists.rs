@@ -8,7 +8,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::SessionOptions;
 
 /// Lists of tools: `(label, entries, effect)`.
-type List<'a> = (&'a str, &'a [String], Effect);
+type ToolList<'a> = (&'a str, &'a [String], Effect);
 
 /// Tool lists that count in every session.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,7 +131,7 @@ impl Policy {
     }
 }
 
-fn lists(options: &SessionOptions) -> [List<'_>; 2] {
+fn lists(options: &SessionOptions) -> [ToolList<'_>; 2] {
     [
         ("disallowedTools", &options.disallowed_tools, Effect::Deny),
         ("allowedTools", &options.allowed_tools, Effect::Allow),

@@ -1,11 +1,11 @@
 //! Table of the known members of tool inputs and their roles, by the kind of the tool.
 //!
 //! A rule that allows by path or command requires that every member is understood. A member with text that is
-//! not in the table may name anything and is [`Role::Unknown`].
+//! not in the table may name anything and is [`MemberRole::Unknown`].
 
 /// Role of a member of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum MemberRole {
     /// Name of a file or a directory.
     Path,
     /// Name of a path, usually a directory, to which other paths may be relative.
@@ -75,9 +75,9 @@ impl Group {
 }
 
 /// Members of all tools: names in lower case, without `_` and `-`.
-const ANY: &[(Role, &[&str])] = &[
+const ANY: &[(MemberRole, &[&str])] = &[
     (
-        Role::Base,
+        MemberRole::Base,
         &[
             "basepath",
             "dirs",
@@ -93,7 +93,7 @@ const ANY: &[(Role, &[&str])] = &[
         ],
     ),
     (
-        Role::Path,
+        MemberRole::Path,
         &[
             "abspath",
             "absolutepath",
@@ -142,7 +142,7 @@ const ANY: &[(Role, &[&str])] = &[
         ],
     ),
     (
-        Role::Uri,
+        MemberRole::Uri,
         &[
             "baseuri",
             "documenturi",
@@ -156,7 +156,7 @@ const ANY: &[(Role, &[&str])] = &[
         ],
     ),
     (
-        Role::Directory,
+        MemberRole::Directory,
         &[
             "cwd",
             "workdir",
@@ -165,14 +165,14 @@ const ANY: &[(Role, &[&str])] = &[
             "workingdirectory",
         ],
     ),
-    (Role::Changes, &["changes"]),
-    (Role::Items, &["edits"]),
+    (MemberRole::Changes, &["changes"]),
+    (MemberRole::Items, &["edits"]),
     (
-        Role::Patch,
+        MemberRole::Patch,
         &["diff", "filediff", "patch", "patchtext", "unifieddiff"],
     ),
     (
-        Role::Arguments,
+        MemberRole::Arguments,
         &[
             "args",
             "arguments",
@@ -182,9 +182,12 @@ const ANY: &[(Role, &[&str])] = &[
             "params",
         ],
     ),
-    (Role::Wrapper, &["rawinput", "toolarguments", "toolinput"]),
     (
-        Role::Text,
+        MemberRole::Wrapper,
+        &["rawinput", "toolarguments", "toolinput"],
+    ),
+    (
+        MemberRole::Text,
         &[
             "callid",
             "description",
@@ -213,22 +216,22 @@ const ANY: &[(Role, &[&str])] = &[
 ];
 
 /// Members of tools that run commands.
-const EXECUTE: &[(Role, &[&str])] = &[
-    (Role::Directory, &["dir", "directory", "dirpath"]),
-    (Role::Shell, &["shell"]),
-    (Role::Label, &["source"]),
+const EXECUTE: &[(MemberRole, &[&str])] = &[
+    (MemberRole::Directory, &["dir", "directory", "dirpath"]),
+    (MemberRole::Shell, &["shell"]),
+    (MemberRole::Label, &["source"]),
     // Codex uses them to propose what to allow from now on, and to show how it parses the command.
     (
-        Role::Tree,
+        MemberRole::Tree,
         &[
             "availabledecisions",
             "prefixrule",
             "proposedexecpolicyamendment",
         ],
     ),
-    (Role::Parsed, &["parsedcmd"]),
+    (MemberRole::Parsed, &["parsedcmd"]),
     (
-        Role::Text,
+        MemberRole::Text,
         &[
             "bashid",
             "filter",
@@ -244,13 +247,16 @@ const EXECUTE: &[(Role, &[&str])] = &[
 ];
 
 /// Members of tools that read, search or plan.
-const READ: &[(Role, &[&str])] = &[
-    (Role::Script, &["argv", "bash"]),
-    (Role::Written, &["body", "content", "contents", "data"]),
-    (Role::Base, &["dir", "directory", "dirpath"]),
-    (Role::Pattern, &["globpattern", "pattern", "patterns"]),
+const READ: &[(MemberRole, &[&str])] = &[
+    (MemberRole::Script, &["argv", "bash"]),
     (
-        Role::Text,
+        MemberRole::Written,
+        &["body", "content", "contents", "data"],
+    ),
+    (MemberRole::Base, &["dir", "directory", "dirpath"]),
+    (MemberRole::Pattern, &["globpattern", "pattern", "patterns"]),
+    (
+        MemberRole::Text,
         &[
             "activeform",
             "exclude",
@@ -275,7 +281,7 @@ const READ: &[(Role, &[&str])] = &[
         ],
     ),
     (
-        Role::Tree,
+        MemberRole::Tree,
         &[
             "options",
             "plan",
@@ -289,10 +295,10 @@ const READ: &[(Role, &[&str])] = &[
 ];
 
 /// Members of tools that change files.
-const EDIT: &[(Role, &[&str])] = &[
-    (Role::Base, &["dir", "directory", "dirpath"]),
+const EDIT: &[(MemberRole, &[&str])] = &[
+    (MemberRole::Base, &["dir", "directory", "dirpath"]),
     (
-        Role::Text,
+        MemberRole::Text,
         &[
             "cellid",
             "celltype",
@@ -314,10 +320,10 @@ const EDIT: &[(Role, &[&str])] = &[
 ];
 
 /// Members of all other tools.
-const OTHER: &[(Role, &[&str])] = &[
-    (Role::Base, &["dir", "directory", "dirpath"]),
+const OTHER: &[(MemberRole, &[&str])] = &[
+    (MemberRole::Base, &["dir", "directory", "dirpath"]),
     (
-        Role::Text,
+        MemberRole::Text,
         &[
             "activeform",
             "body",
@@ -331,7 +337,7 @@ const OTHER: &[(Role, &[&str])] = &[
         ],
     ),
     (
-        Role::Tree,
+        MemberRole::Tree,
         &["headers", "options", "plan", "questions", "tasks", "todos"],
     ),
 ];
@@ -371,7 +377,7 @@ const SCRIPTS: &[&str] = &[
 /// Values of `command` with which text editor tools name their operation: they run nothing.
 pub const EDITOR_WORDS: &[&str] = &["create", "insert", "str_replace", "undo_edit", "view"];
 
-impl Role {
+impl MemberRole {
     /// Returns `true` if an object with this role has members that are understood.
     #[must_use]
     pub fn holds_members(self) -> bool {

@@ -10,7 +10,7 @@ mod table;
 mod tests;
 
 use super::line::ShellLines;
-use table::{COMMIT_FORMATS, DIFF, LOG, Operands, PROGRAMS, Program, REFS, VALUES, Values};
+use table::{COMMIT_FORMATS, DIFF, LOG, Operands, PROGRAMS, REFS, ReadOnlyProgram, VALUES, Values};
 
 /// Returns `true` if a line consists only of commands that only read.
 #[must_use]
@@ -46,7 +46,7 @@ fn contains(words: &str, word: &str) -> bool {
     words.split_ascii_whitespace().any(|known| known == word)
 }
 
-impl Program {
+impl ReadOnlyProgram {
     /// Returns `true` if a word after the program is safe.
     fn takes(&self, word: &str) -> bool {
         if self.prints || contains(self.exact, word) {

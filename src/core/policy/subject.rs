@@ -69,7 +69,7 @@ pub struct Subject {
 
 /// Known properties of a tool call.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Tool<'a> {
+pub struct ToolProperties<'a> {
     /// Name of the tool, if the agent reports it.
     pub name: Option<&'a str>,
     /// Title of the call.
@@ -101,14 +101,14 @@ const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"];
 impl Subject {
     /// Creates the subject of a tool call in a session with working directory `cwd`.
     #[must_use]
-    pub fn of_tool(tool: &Tool<'_>, cwd: &str) -> Self {
+    pub fn of_tool(tool: &ToolProperties<'_>, cwd: &str) -> Self {
         Self::of_tools(&[tool], cwd)
     }
 
     /// Like [`Subject::of_tool`] for a call that was described more than once. The first name and kind apply,
     /// and all other data together.
     #[must_use]
-    pub fn of_tools(tools: &[&Tool<'_>], cwd: &str) -> Self {
+    pub fn of_tools(tools: &[&ToolProperties<'_>], cwd: &str) -> Self {
         let mut declared = tools.iter().filter_map(|tool| tool.kind);
         let declared = declared.find(|kind| *kind != "other");
         let mut names = tools.iter().filter_map(|tool| tool.name);
@@ -239,7 +239,7 @@ impl Subject {
     /// command in a form other than a title that is the command itself.
     fn derive(
         &mut self,
-        tools: &[&Tool<'_>],
+        tools: &[&ToolProperties<'_>],
         titles: &[&str],
         kind: Option<&str>,
         has_input: bool,
@@ -307,7 +307,7 @@ impl Subject {
     }
 
     /// Records other kinds that a call may have by its name, input or displayed content.
-    fn note_contradictions(&mut self, tools: &[&Tool<'_>], evidence: Evidence) {
+    fn note_contradictions(&mut self, tools: &[&ToolProperties<'_>], evidence: Evidence) {
         let named = self.name.as_deref().and_then(names::kind);
         let declared = tools.iter().filter_map(|tool| tool.kind);
         let mut others: Vec<&str> = declared.chain(named).collect();

@@ -14,10 +14,10 @@ use serde_json::value::to_raw_value;
 /// Returns a tool call of this kind that accesses a file.
 fn file(kind: &str, path: &str, cwd: &str) -> Subject {
     let places = to_raw_value(&json!([{ "path": path }])).unwrap();
-    let tool = Tool {
+    let tool = ToolProperties {
         kind: Some(kind),
         locations: Some(&places),
-        ..Tool::default()
+        ..ToolProperties::default()
     };
     Subject::of_tool(&tool, cwd)
 }
@@ -69,19 +69,19 @@ fn presets_act_as_the_systems_they_are_named_after() {
         let mut policy = Policy::default();
         policy.set_preset(Preset::named(name).unwrap());
         let effects = calls.map(|(name, kind)| {
-            let tool = Tool {
+            let tool = ToolProperties {
                 name: Some(name).filter(|name| !name.is_empty()),
                 kind: Some(kind),
-                ..Tool::default()
+                ..ToolProperties::default()
             };
             policy.judge(&Subject::of_tool(&tool, "/w")).effect
         });
         assert_eq!(effects, wanted, "{name}");
         // A rule has precedence over the preset.
         policy.add_listed("Bash", "allowed_tools", Allow).unwrap();
-        let bash = Tool {
+        let bash = ToolProperties {
             name: Some("Bash"),
-            ..Tool::default()
+            ..ToolProperties::default()
         };
         assert_eq!(policy.judge(&Subject::of_tool(&bash, "/w")).effect, Allow);
         assert_eq!(policy.unanswered(), Deny);
@@ -131,10 +131,10 @@ fn each_mode_decides_reads_and_edits() {
 fn a_command_is_not_allowed_by_less_than_its_words() {
     let of = |kind, json: &serde_json::Value| {
         let input = to_raw_value(json).unwrap();
-        let tool = Tool {
+        let tool = ToolProperties {
             kind: Some(kind),
             input: Some(&input),
-            ..Tool::default()
+            ..ToolProperties::default()
         };
         Subject::of_tool(&tool, "/w")
     };

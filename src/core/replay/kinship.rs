@@ -28,7 +28,7 @@ const BEGINNING: usize = 64;
 
 /// Texts of the replay that are compared with the stored ones.
 #[derive(Debug, Default)]
-struct Texts {
+struct ComparedTexts {
     /// Texts of the messages at both ends, as words in small letters.
     words: Vec<String>,
     /// Number of texts of the user.
@@ -38,7 +38,7 @@ struct Texts {
     longest: usize,
 }
 
-impl Texts {
+impl ComparedTexts {
     fn of(messages: impl Iterator<Item = Value>) -> Self {
         let mut all = Self::default();
         for message in messages {
@@ -81,7 +81,7 @@ pub fn is_other_conversation<I: Iterator<Item = Result<Value, Error>>>(
     {
         return Ok(false);
     }
-    let replayed = Texts::of(replayed.values());
+    let replayed = ComparedTexts::of(replayed.values());
     if replayed.prompts == 0 || replayed.longest_prompt >= SUMMARY {
         return Ok(false);
     }

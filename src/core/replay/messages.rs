@@ -10,13 +10,13 @@ const BLOCK: usize = 256 << 10;
 /// Complete messages, in order.
 #[derive(Debug, Default)]
 pub struct ReplayedMessages {
-    blocks: Vec<Block>,
+    blocks: Vec<MessageRun>,
     len: usize,
 }
 
 /// Consecutive messages.
 #[derive(Debug, Default)]
-struct Block {
+struct MessageRun {
     json: Vec<u8>,
     /// End of each message in `json`.
     ends: Vec<usize>,
@@ -43,8 +43,8 @@ impl ReplayedMessages {
 
     /// Adds a message.
     pub fn push(&mut self, message: &impl Serialize) {
-        if self.blocks.last().is_none_or(Block::is_full) {
-            self.blocks.push(Block::default());
+        if self.blocks.last().is_none_or(MessageRun::is_full) {
+            self.blocks.push(MessageRun::default());
         }
         if let Some(block) = self.blocks.last_mut() {
             // Writing into memory cannot fail.
@@ -60,7 +60,7 @@ impl ReplayedMessages {
 
     /// Iterates over the parsed messages.
     pub fn values(&self) -> impl Iterator<Item = Value> {
-        let all = self.blocks.iter().flat_map(Block::messages);
+        let all = self.blocks.iter().flat_map(MessageRun::messages);
         all.map(|json| serde_json::from_slice(json).unwrap_or_default())
     }
 
@@ -74,7 +74,7 @@ impl ReplayedMessages {
     }
 }
 
-impl Block {
+impl MessageRun {
     fn is_full(&self) -> bool {
         self.json.len() >= BLOCK
     }

@@ -13,7 +13,7 @@ const ANY_TYPE: &str = "application/octet-stream";
 
 /// A user's message under construction.
 #[derive(Debug)]
-pub struct UserMessage {
+pub struct UserMessageDraft {
     id: String,
     dialect: &'static str,
     /// The agent's id of the message.
@@ -22,7 +22,7 @@ pub struct UserMessage {
     surrogates: Surrogates,
 }
 
-impl UserMessage {
+impl UserMessageDraft {
     /// Creates the message that a piece begins. The piece itself is not added.
     pub fn new(id: String, dialect: &'static str, piece: &MessagePiece<'_>) -> Self {
         Self {

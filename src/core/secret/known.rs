@@ -31,11 +31,11 @@ const FILTER_BITS: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub struct Known {
     /// Fingerprint → piece.
-    pieces: HashMap<u64, Piece>,
+    pieces: HashMap<u64, SecretPiece>,
     /// Pieces by their first bytes.
-    beginnings: Index,
+    beginnings: PieceIndex,
     /// Pieces by their last bytes, to find what is left of a value behind a cut.
-    endings: Index,
+    endings: PieceIndex,
     owners: HashMap<u64, Holding>,
     /// Number of the last owner. Owner 0 is acpipe itself.
     last_owner: u64,
@@ -45,7 +45,7 @@ pub struct Known {
 
 /// Lengths of pieces by their first or last bytes.
 #[derive(Debug, Default)]
-struct Index {
+struct PieceIndex {
     /// Bytes → lengths of the pieces that have them. Bit 0 is the shortest length.
     lengths: HashMap<u64, u64>,
     /// Bits of the hashes of all bytes.
@@ -53,7 +53,7 @@ struct Index {
 }
 
 #[derive(Debug)]
-struct Piece {
+struct SecretPiece {
     first: u64,
     last: u64,
     len: usize,
@@ -85,7 +85,7 @@ impl Known {
             if holding.pieces.insert(print, self.age).is_some() {
                 continue;
             }
-            let known = self.pieces.entry(print).or_insert(Piece {
+            let known = self.pieces.entry(print).or_insert(SecretPiece {
                 first,
                 last: number(&piece[piece.len() - SHORTEST..]),
                 len: piece.len(),
@@ -234,7 +234,7 @@ impl Holding {
     }
 }
 
-impl Index {
+impl PieceIndex {
     /// Enters a piece with these bytes.
     fn note(&mut self, bytes: u64, len: usize) {
         *self.lengths.entry(bytes).or_default() |= 1 << (len - SHORTEST);

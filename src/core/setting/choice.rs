@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 /// A value that the agent offers.
 #[derive(Clone, Copy)]
-pub struct Choice<'a> {
+pub struct SettingChoice<'a> {
     pub id: &'a str,
     pub name: Option<&'a str>,
     pub whole: &'a Value,
 }
 
-impl<'a> Choice<'a> {
+impl<'a> SettingChoice<'a> {
     /// Parses an entry of a list; `id` is the name of the member with its id.
     pub fn of(whole: &'a Value, id: &str) -> Option<Self> {
         Some(Self {
@@ -23,10 +23,13 @@ impl<'a> Choice<'a> {
 }
 
 /// Returns the choices of a list, including those in groups.
-pub fn choices<'a>(list: &'a Value, id: &str) -> Vec<Choice<'a>> {
+pub fn choices<'a>(list: &'a Value, id: &str) -> Vec<SettingChoice<'a>> {
     let one = |entry: &'a Value| match &entry["options"] {
-        Value::Array(inner) => inner.iter().filter_map(|e| Choice::of(e, id)).collect(),
-        _ => Vec::from_iter(Choice::of(entry, id)),
+        Value::Array(inner) => inner
+            .iter()
+            .filter_map(|e| SettingChoice::of(e, id))
+            .collect(),
+        _ => Vec::from_iter(SettingChoice::of(entry, id)),
     };
     list.as_array()
         .into_iter()
@@ -36,7 +39,11 @@ pub fn choices<'a>(list: &'a Value, id: &str) -> Vec<Choice<'a>> {
 }
 
 /// Like [`find`], but returns an error if the text matches no choice.
-pub fn pick<'a>(field: &str, word: &str, choices: &[Choice<'a>]) -> Result<Choice<'a>, Error> {
+pub fn pick<'a>(
+    field: &str,
+    word: &str,
+    choices: &[SettingChoice<'a>],
+) -> Result<SettingChoice<'a>, Error> {
     find(field, word, choices)?.ok_or_else(|| not_offered(field, word, choices))
 }
 
@@ -44,13 +51,14 @@ pub fn pick<'a>(field: &str, word: &str, choices: &[Choice<'a>]) -> Result<Choic
 pub fn find<'a>(
     field: &str,
     word: &str,
-    choices: &[Choice<'a>],
-) -> Result<Option<Choice<'a>>, Error> {
+    choices: &[SettingChoice<'a>],
+) -> Result<Option<SettingChoice<'a>>, Error> {
     let lower = word.to_lowercase();
-    let by_id = |c: &Choice<'_>| c.id == word;
-    let by_name = |c: &Choice<'_>| c.name == Some(word);
-    let in_any_case = |c: &Choice<'_>| c.name.is_some_and(|name| name.to_lowercase() == lower);
-    let lookups: [&dyn Fn(&Choice<'_>) -> bool; 3] = [&by_id, &by_name, &in_any_case];
+    let by_id = |c: &SettingChoice<'_>| c.id == word;
+    let by_name = |c: &SettingChoice<'_>| c.name == Some(word);
+    let in_any_case =
+        |c: &SettingChoice<'_>| c.name.is_some_and(|name| name.to_lowercase() == lower);
+    let lookups: [&dyn Fn(&SettingChoice<'_>) -> bool; 3] = [&by_id, &by_name, &in_any_case];
     for fits in lookups {
         let mut found = choices.iter().filter(|c| fits(c));
         let Some(first) = found.next() else { continue };
@@ -67,7 +75,7 @@ pub fn find<'a>(
 }
 
 /// Returns the error for a text that matches no choice.
-pub fn not_offered(field: &str, word: &str, choices: &[Choice<'_>]) -> Error {
+pub fn not_offered(field: &str, word: &str, choices: &[SettingChoice<'_>]) -> Error {
     let why = if choices.is_empty() {
         format!("{field}: the agent offers no choices in this session")
     } else {
@@ -85,8 +93,8 @@ pub fn invalid_setting(field: &str, message: String, choices: Value) -> Error {
     error.with("field", field).with("choices", choices)
 }
 
-fn list(choices: &[Choice<'_>]) -> String {
-    let word = |c: &Choice<'_>| match c.name {
+fn list(choices: &[SettingChoice<'_>]) -> String {
+    let word = |c: &SettingChoice<'_>| match c.name {
         Some(name) if name != c.id => format!("{} ({name})", c.id),
         _ => c.id.to_owned(),
     };
@@ -94,7 +102,7 @@ fn list(choices: &[Choice<'_>]) -> String {
 }
 
 /// Returns the choices as error data for clients.
-pub fn data(choices: &[Choice<'_>]) -> Value {
+pub fn data(choices: &[SettingChoice<'_>]) -> Value {
     choices
         .iter()
         .map(|c| json!({"id": c.id, "name": c.name}))

@@ -3,7 +3,7 @@
 use super::*;
 use crate::core::error::ErrorKind;
 
-fn state(value: &Value) -> State {
+fn state(value: &Value) -> StateMembers {
     value.as_object().unwrap().clone()
 }
 
@@ -16,7 +16,7 @@ fn option(id: &str, value: &str) -> Setting {
 }
 
 /// State of an old agent, which has lists only.
-fn lists() -> State {
+fn lists() -> StateMembers {
     state(&json!({
         "modes": {"currentModeId": "default", "availableModes": [
             {"id": "default", "name": "Manual"},
@@ -34,7 +34,7 @@ fn lists() -> State {
     }))
 }
 
-fn with_options() -> State {
+fn with_options() -> StateMembers {
     let mut all = lists();
     let options = json!([
         {"id": "mode", "name": "Mode", "category": "mode", "type": "select", "currentValue": "build",
@@ -100,7 +100,7 @@ fn unknown_setting_value_error_lists_the_choices() {
             "option: the agent offers no choices",
         ),
         (
-            State::new(),
+            StateMembers::new(),
             Setting::Mode("x".into()),
             "mode: the agent offers no choices",
         ),
@@ -222,7 +222,7 @@ fn chosen_settings_stay_current_and_ordered() {
 }
 
 /// State of the Codex agent: a model of the list is composed of the values of two options.
-fn composed() -> State {
+fn composed() -> StateMembers {
     state(&json!({
         "modes": {"currentModeId": "read-only", "availableModes": [
             {"id": "read-only", "name": "Read-only"}, {"id": "agent", "name": "Auto review"}]},
@@ -241,7 +241,7 @@ fn composed() -> State {
 
 /// All places of a state that show the mode and model: mode of list and option, model of list and option,
 /// effort.
-fn shown(state: &State) -> [&Value; 5] {
+fn shown(state: &StateMembers) -> [&Value; 5] {
     let options = &state["configOptions"];
     [
         &state["modes"]["currentModeId"],
@@ -359,7 +359,7 @@ fn setting_replaces_an_equivalent_one_with_another_name() {
         option("model", "g-5"),
     ] {
         // The category of an option is unknown before the session is open.
-        wanted.set(setting, &State::new());
+        wanted.set(setting, &StateMembers::new());
     }
     let order: Vec<_> = wanted.in_order(&composed()).into();
     let want = [
@@ -376,7 +376,7 @@ fn oversized_state_members_are_listed_as_omitted() {
         let raw = serde_json::value::RawValue::from_string(json.to_owned()).unwrap();
         Members::of(&raw).into_owned()
     };
-    let mut state = State::new();
+    let mut state = StateMembers::new();
     let many = format!("[{}1]", "1,".repeat(1 << 20));
     let told = format!(r#"{{"title":"t","availableCommands":{many}}}"#);
     merge_state(&mut state, &news(&told));

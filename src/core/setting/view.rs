@@ -3,14 +3,14 @@
 //! If an agent has both, a reported change of one is applied to the other, because some agents report only
 //! one of them.
 
-use super::choice::{Choice, choices};
+use super::choice::{SettingChoice, choices};
 use crate::core::asking_words::{is_about_asking, is_unasked_mode, is_unasked_switch};
 use crate::proto::json::{Members, value};
 use serde_json::{Map, Value, json};
 use tracing::warn;
 
 /// State of a session: members that the agent reported.
-pub type State = Map<String, Value>;
+pub type StateMembers = Map<String, Value>;
 
 /// Maximum size of a member of the state, in bytes of JSON, and maximum number of members. Every change of
 /// one member sends all of them.
@@ -48,7 +48,7 @@ pub const MODELS: ListFields = ListFields {
 
 /// Representation that was reported last.
 #[derive(Clone, Copy)]
-pub enum Source {
+pub enum ReportedForm {
     /// Current entry of the list.
     List,
     /// Values of the options.
@@ -57,7 +57,7 @@ pub enum Source {
 
 /// Returns the current mode of a session, by the agent's id.
 #[must_use]
-pub fn mode(state: &State) -> Option<String> {
+pub fn mode(state: &StateMembers) -> Option<String> {
     let alone = || text(state.get(MODES.current));
     current(state, &MODES)
         .or_else(alone)
@@ -66,13 +66,13 @@ pub fn mode(state: &State) -> Option<String> {
 
 /// Returns `true` if a session has a mode with this id.
 #[must_use]
-pub fn offers_mode(state: &State, id: &str) -> bool {
+pub fn offers_mode(state: &StateMembers, id: &str) -> bool {
     offered(state, &MODES).iter().any(|mode| mode.id == id)
 }
 
 /// Returns the name of a mode that a session has.
 #[must_use]
-pub fn mode_name(state: &State, id: &str) -> Option<String> {
+pub fn mode_name(state: &StateMembers, id: &str) -> Option<String> {
     let mut modes = offered(state, &MODES).into_iter();
     modes.find(|mode| mode.id == id)?.name.map(str::to_owned)
 }
@@ -80,7 +80,7 @@ pub fn mode_name(state: &State, id: &str) -> Option<String> {
 /// Returns the option of a session, other than its mode, that says that the agent does not ask: its name, and its value
 /// if it has several.
 #[must_use]
-pub fn unasked_option(state: &State) -> Option<String> {
+pub fn unasked_option(state: &StateMembers) -> Option<String> {
     let mut options = state.get("configOptions")?.as_array()?.iter();
     options.find_map(unasked)
 }
@@ -107,12 +107,12 @@ fn unasked(option: &Value) -> Option<String> {
 
 /// Returns the current model of a session, by the agent's id.
 #[must_use]
-pub fn model(state: &State) -> Option<String> {
+pub fn model(state: &StateMembers) -> Option<String> {
     current(state, &MODELS).or_else(|| option_value(state, &MODELS))
 }
 
 /// Merges a report of the agent into a session's state. Values of options have precedence over lists.
-pub fn merge_state(state: &mut State, news: &Members<'_>) {
+pub fn merge_state(state: &mut StateMembers, news: &Members<'_>) {
     if news.get(MODES.group).is_some() {
         // A mode that was reported separately is older than the list.
         state.remove(MODES.current);
@@ -150,18 +150,18 @@ pub fn merge_state(state: &mut State, news: &Members<'_>) {
     for place in [&MODES, &MODELS] {
         let is_mode = place.group == MODES.group && news.get(MODES.current).is_some();
         if has_options && !options_of(state, place).is_empty() {
-            synchronize(state, place, Source::Options);
+            synchronize(state, place, ReportedForm::Options);
         } else if is_mode || news.get(place.group).is_some() {
-            synchronize(state, place, Source::List);
+            synchronize(state, place, ReportedForm::List);
         }
     }
 }
 
 /// Makes the list and the options for a mode or model consistent with `source`. A representation that does
 /// not offer the value is left unchanged.
-pub fn synchronize(state: &mut State, place: &ListFields, source: Source) {
+pub fn synchronize(state: &mut StateMembers, place: &ListFields, source: ReportedForm) {
     match source {
-        Source::Options => {
+        ReportedForm::Options => {
             let Some(id) = option_value(state, place).and_then(|v| entry_for(state, place, &v))
             else {
                 return;
@@ -171,7 +171,7 @@ pub fn synchronize(state: &mut State, place: &ListFields, source: Source) {
                 *alone = json!(id);
             }
         }
-        Source::List => {
+        ReportedForm::List => {
             let alone = text(state.get(place.current));
             let Some(id) = alone.or_else(|| current(state, place)) else {
                 return;
@@ -195,7 +195,7 @@ pub fn set_member(object: Option<&mut Value>, name: &str, value: Value) {
     }
 }
 
-pub fn options(state: &State) -> impl Iterator<Item = &Value> {
+pub fn options(state: &StateMembers) -> impl Iterator<Item = &Value> {
     let all = state.get("configOptions").and_then(Value::as_array);
     all.into_iter().flatten().filter(|o| o["id"].is_string())
 }
@@ -203,14 +203,15 @@ pub fn options(state: &State) -> impl Iterator<Item = &Value> {
 /// Returns the options of a category. The first one represents the session's mode or model: the option with
 /// the category's name, or else one that offers everything in the list, because an agent may have the
 /// provider of the model before the model.
-pub fn options_of<'a>(state: &'a State, place: &ListFields) -> Vec<&'a Value> {
+pub fn options_of<'a>(state: &'a StateMembers, place: &ListFields) -> Vec<&'a Value> {
     let is_of = |o: &&Value| o["category"] == place.category && o["type"] != "boolean";
     let mut found: Vec<&Value> = options(state).filter(is_of).collect();
     if found.len() > 1 {
         let listed = listed(state, place);
         let covers = |option: &Value| {
             let values = choices(&option["options"], "value");
-            let offers = |entry: &Choice<'_>| values.iter().any(|value| value.id == entry.id);
+            let offers =
+                |entry: &SettingChoice<'_>| values.iter().any(|value| value.id == entry.id);
             !listed.is_empty() && listed.iter().all(offers)
         };
         found.sort_by_key(|option| match option["id"] == place.category {
@@ -223,10 +224,10 @@ pub fn options_of<'a>(state: &'a State, place: &ListFields) -> Vec<&'a Value> {
 }
 
 /// Returns all modes or models that can be chosen, those of options first.
-pub fn offered<'a>(state: &'a State, place: &ListFields) -> Vec<Choice<'a>> {
+pub fn offered<'a>(state: &'a StateMembers, place: &ListFields) -> Vec<SettingChoice<'a>> {
     let options = options_of(state, place).into_iter();
     let values = options.flat_map(|option| choices(&option["options"], "value"));
-    let mut all: Vec<Choice<'a>> = Vec::new();
+    let mut all: Vec<SettingChoice<'a>> = Vec::new();
     for choice in values.chain(listed(state, place)) {
         if !all.iter().any(|known| known.id == choice.id) {
             all.push(choice);
@@ -235,7 +236,7 @@ pub fn offered<'a>(state: &'a State, place: &ListFields) -> Vec<Choice<'a>> {
     all
 }
 
-fn listed<'a>(state: &'a State, place: &ListFields) -> Vec<Choice<'a>> {
+fn listed<'a>(state: &'a StateMembers, place: &ListFields) -> Vec<SettingChoice<'a>> {
     let list = state.get(place.group).map(|group| &group[place.available]);
     list.map(|list| choices(list, place.id)).unwrap_or_default()
 }
@@ -244,29 +245,29 @@ fn text(value: Option<&Value>) -> Option<String> {
     value.and_then(Value::as_str).map(str::to_owned)
 }
 
-fn current(state: &State, place: &ListFields) -> Option<String> {
+fn current(state: &StateMembers, place: &ListFields) -> Option<String> {
     text(state.get(place.group)?.get(place.current))
 }
 
-fn option_value(state: &State, place: &ListFields) -> Option<String> {
+fn option_value(state: &StateMembers, place: &ListFields) -> Option<String> {
     let first = options_of(state, place).into_iter().next()?;
     text(first.get("currentValue"))
 }
 
 /// Returns the entry of the list for an option's value: the entry with the same id, or one composed of this
 /// value and that of another option, as in `gpt-5[high]`.
-fn entry_for(state: &State, place: &ListFields, value: &str) -> Option<String> {
+fn entry_for(state: &StateMembers, place: &ListFields, value: &str) -> Option<String> {
     let listed = listed(state, place);
     if listed.is_empty() || listed.iter().any(|entry| entry.id == value) {
         return Some(value.to_owned());
     }
     let is_set = |part: &str| options(state).any(|option| option["currentValue"] == part);
-    let means = |entry: &&Choice<'_>| rest(entry.id, value).is_some_and(is_set);
+    let means = |entry: &&SettingChoice<'_>| rest(entry.id, value).is_some_and(is_set);
     listed.iter().find(means).map(|entry| entry.id.to_owned())
 }
 
 /// Returns the options (by index) that an entry of the list sets, with their values.
-fn values_for(state: &State, place: &ListFields, id: &str) -> Vec<(usize, String)> {
+fn values_for(state: &StateMembers, place: &ListFields, id: &str) -> Vec<(usize, String)> {
     let all = state.get("configOptions").and_then(Value::as_array);
     let all = all.map(Vec::as_slice).unwrap_or_default();
     let at = |option: &Value| all.iter().position(|o| std::ptr::eq(o, option));

@@ -16,14 +16,14 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct OptionalStore {
     store: Box<dyn Store>,
-    report: Report,
+    report: FailureHandler,
 }
 
 /// Function that is called with each failure.
 #[derive(Clone)]
-struct Report(Arc<dyn Fn(Error) + Send + Sync>);
+struct FailureHandler(Arc<dyn Fn(Error) + Send + Sync>);
 
-impl fmt::Debug for Report {
+impl fmt::Debug for FailureHandler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Report")
     }
@@ -32,7 +32,7 @@ impl fmt::Debug for Report {
 impl OptionalStore {
     /// Wraps a store; `report` is called with each failure.
     pub fn new(store: Box<dyn Store>, report: impl Fn(Error) + Send + Sync + 'static) -> Self {
-        let report = Report(Arc::new(report));
+        let report = FailureHandler(Arc::new(report));
         Self { store, report }
     }
 }
@@ -80,7 +80,7 @@ impl Store for OptionalStore {
 #[derive(Debug)]
 struct OptionalLog {
     file: Box<dyn LogFile>,
-    report: Report,
+    report: FailureHandler,
     /// Lines of the append that the disk has not answered yet.
     waiting: Vec<u8>,
 }
@@ -285,7 +285,7 @@ mod tests {
         };
         let log = OptionalLog {
             file: Box::new(file),
-            report: Report(Arc::new(report)),
+            report: FailureHandler(Arc::new(report)),
             waiting: Vec::new(),
         };
         (log, reports, removed)

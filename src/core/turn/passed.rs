@@ -7,7 +7,7 @@ use super::SUMMARY_LIMIT;
 use super::call_ids::CallState as CallStage;
 use super::tools::{RunKind, SettleReason, UnapprovedRun};
 use crate::core::event::call_id;
-use crate::core::policy::{Subject, Tool};
+use crate::core::policy::{Subject, ToolProperties};
 use crate::proto::json::{JsonStr, text, to_raw, value};
 use crate::proto::ui_chunk::UiChunk;
 use crate::proto::wire::{AskedTool, ToolCall, ToolResult};
@@ -250,7 +250,7 @@ impl PassedChunks {
                 id,
                 "tool".to_owned(),
                 true,
-                Subject::of_tool(&Tool::default(), cwd),
+                Subject::of_tool(&ToolProperties::default(), cwd),
             )
         });
         let known = calls.map(|call| call.unapproved_run(cwd));
@@ -351,10 +351,10 @@ impl PassedCall {
 
     fn subject(&self, input: &Value, cwd: &str) -> Subject {
         let raw = to_raw(input);
-        let tool = Tool {
+        let tool = ToolProperties {
             name: Some(&self.name),
             input: (!input.is_null()).then_some(&raw),
-            ..Tool::default()
+            ..ToolProperties::default()
         };
         Subject::of_tool(&tool, cwd)
     }

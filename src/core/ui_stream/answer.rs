@@ -1,7 +1,7 @@
 //! Answer of an AI SDK endpoint: chunks, of which those of the message's frame are replaced.
 
 use crate::core::backend::UnusableLine;
-use crate::core::endpoint::{Body, Caller};
+use crate::core::endpoint::{BodyReader, Caller};
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::event::{Original, StopReason, TurnEnd, Update};
 use crate::proto::json::{Members, non_null, text};
@@ -19,12 +19,12 @@ pub struct UiStreamBody {
     /// Whether the message has a part or a step.
     has_begun: bool,
     is_done: bool,
-    end: Option<End>,
+    end: Option<MessageEnd>,
 }
 
 /// How the endpoint ended its message.
 #[derive(Debug)]
-enum End {
+enum MessageEnd {
     Finish(Option<String>),
     Abort(Option<String>),
     Error(String),
@@ -41,7 +41,7 @@ impl UiStreamBody {
     }
 }
 
-impl Body for UiStreamBody {
+impl BodyReader for UiStreamBody {
     fn read<'a>(
         &mut self,
         data: &'a str,
@@ -60,13 +60,17 @@ impl Body for UiStreamBody {
             "" => return Err(UnusableLine),
             "start" | "finish" => {
                 if chunk.type_name() == "finish" {
-                    self.end = Some(End::Finish(owned(chunk.finish_reason)));
+                    self.end = Some(MessageEnd::Finish(owned(chunk.finish_reason)));
                 }
                 updates.extend(metadata.map(|it| (Update::MessageMetadata(it), original)));
                 return Ok(());
             }
-            "abort" => self.end = Some(End::Abort(owned(chunk.reason))),
-            "error" => self.end = Some(End::Error(owned(chunk.error_text).unwrap_or_default())),
+            "abort" => self.end = Some(MessageEnd::Abort(owned(chunk.reason))),
+            "error" => {
+                self.end = Some(MessageEnd::Error(
+                    owned(chunk.error_text).unwrap_or_default(),
+                ));
+            }
             // acpipe's own message begins with a step, and it ends the last one.
             "start-step" if !self.has_begun => self.has_begun = true,
             "finish-step" => {}
@@ -97,7 +101,7 @@ impl Body for UiStreamBody {
     fn end(&mut self, _: &mut Vec<Update<'static>>) -> Result<TurnEnd, Error> {
         let mut end = TurnEnd::default();
         match self.end.take() {
-            Some(End::Error(said)) => {
+            Some(MessageEnd::Error(said)) => {
                 let said = self.caller.clean(&said);
                 let message = format!(
                     "the endpoint reported an error: {}; see its log",
@@ -105,14 +109,14 @@ impl Body for UiStreamBody {
                 );
                 return Err(Error::new(ErrorKind::Session, message).with("raw", said));
             }
-            Some(End::Abort(reason)) => {
+            Some(MessageEnd::Abort(reason)) => {
                 end.stop_reason = StopReason::Cancelled;
                 "cancelled".clone_into(&mut end.reported);
                 if let Some(reason) = &reason {
                     end.other.set_owned("reason", reason);
                 }
             }
-            Some(End::Finish(reason)) => {
+            Some(MessageEnd::Finish(reason)) => {
                 end.stop_reason = stop_reason(reason.as_deref());
                 let name = end.stop_reason.acp_name();
                 end.reported = name.map(str::to_owned).or(reason).unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::library::agent_config::AgentConfig;
 use crate::library::asks::OpenAsks;
 use crate::library::clients::LibraryClients;
 use crate::library::error::{Error, Result};
-use crate::library::event::EventSender;
+use crate::library::event::EventBroadcast;
 use crate::library::handle::HubHandle;
 use crate::library::handlers::{
     Handlers, PermissionReply, PermissionRequest, QuestionReply, QuestionRequest, boxed,
@@ -27,8 +27,8 @@ use crate::proto::wire::{
     AgentSource, ClientCapabilities, McpServer, Protocol, SessionOptions, Variables,
 };
 use crate::shell::{
-    Durability, Events, Files, Launch, LoginShell, LoopOwner, LoopSetup, Memory, check_state,
-    drive, own_secrets, read_profiles,
+    DiskSessions, Durability, Launch, LoginShell, LoopOwner, LoopSetup, MemorySessions,
+    StoreEvents, check_state, drive, own_secrets, read_profiles,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -264,7 +264,7 @@ impl Builder {
         let grace = hub.limits().of(Timeout::Terminate).unwrap_or_default();
         let (calls, input) = mpsc::channel(QUEUE);
         let wake = Arc::<Wake>::default();
-        let events = EventSender::new();
+        let events = EventBroadcast::new();
         let (ended, has_ended) = watch::channel(false);
         let handle = HubHandle::new(
             calls.clone(),
@@ -297,16 +297,16 @@ impl Builder {
         Ok(Acpipe::new(handle))
     }
 
-    fn store(&self) -> Result<(Box<dyn Store>, Events)> {
+    fn store(&self) -> Result<(Box<dyn Store>, StoreEvents)> {
         let Some(dir) = &self.state_dir else {
-            return Ok((Box::<Memory>::default(), Events::none()));
+            return Ok((Box::<MemorySessions>::default(), StoreEvents::none()));
         };
         let durability = if self.is_synced {
             Durability::Turn
         } else {
             Durability::None
         };
-        let opened = check_state(dir).and_then(|()| Files::open(dir, durability));
+        let opened = check_state(dir).and_then(|()| DiskSessions::open(dir, durability));
         let (files, events) = opened.map_err(|e| {
             let message = format!(
                 "cannot store sessions in {}: {e}; choose another directory with Builder::state_dir",

@@ -28,7 +28,7 @@ pub fn sniff(head: &[u8], tail: &[u8]) -> Sniffed {
     let tail = &tail[tail.len().saturating_sub(LAST)..];
     for at in memchr::memchr_iter(b'"', tail) {
         let mut last = Sniffed::default();
-        if members(&tail[at..], &mut last) == Some(End::OfObject) {
+        if members(&tail[at..], &mut last) == Some(MembersEnd::OfObject) {
             found.id = found.id.or(last.id);
             found.method = found.method.or(last.method);
             break;
@@ -80,13 +80,13 @@ fn sniff_object(object: &str) -> Sniffed {
 
 /// How a list of members ended.
 #[derive(Debug, PartialEq)]
-enum End {
+enum MembersEnd {
     /// With the end of the object, and nothing after it.
     OfObject,
 }
 
 /// Parses `"key": value, …` as far as it is complete.
-fn members(mut text: &[u8], found: &mut Sniffed) -> Option<End> {
+fn members(mut text: &[u8], found: &mut Sniffed) -> Option<MembersEnd> {
     loop {
         let (key, after) = string(text.trim_ascii_start())?;
         let after = after.trim_ascii_start().strip_prefix(b":")?;
@@ -102,7 +102,7 @@ fn members(mut text: &[u8], found: &mut Sniffed) -> Option<End> {
         let after = after.trim_ascii();
         match after.strip_prefix(b",") {
             Some(after) => text = after,
-            None => return (after == b"}").then_some(End::OfObject),
+            None => return (after == b"}").then_some(MembersEnd::OfObject),
         }
     }
 }

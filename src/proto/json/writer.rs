@@ -6,7 +6,7 @@
 
 mod compound;
 
-use compound::{Items, Members};
+use compound::{Items, MembersWriter};
 use serde::ser::{self, Error as _, Serialize};
 use serde_json::Error;
 
@@ -22,7 +22,7 @@ pub fn write_json_within(
     limit: usize,
 ) -> bool {
     let before = out.len();
-    let is_written = value.serialize(Writer::new(out, limit)).is_ok();
+    let is_written = value.serialize(JsonWriter::new(out, limit)).is_ok();
     if !is_written {
         out.truncate(before);
     }
@@ -119,7 +119,7 @@ const fn word_has_escapes(word: u64) -> bool {
 /// Name under which `serde_json` serializes a raw value.
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
-struct Writer<'a> {
+struct JsonWriter<'a> {
     out: &'a mut Vec<u8>,
     /// `true` for the text of a raw value, which is JSON already.
     is_raw: bool,
@@ -127,7 +127,7 @@ struct Writer<'a> {
     limit: usize,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> JsonWriter<'a> {
     #[inline]
     fn new(out: &'a mut Vec<u8>, limit: usize) -> Self {
         Self {
@@ -147,16 +147,16 @@ macro_rules! numbers {
     };
 }
 
-impl<'a> ser::Serializer for Writer<'a> {
+impl<'a> ser::Serializer for JsonWriter<'a> {
     type Ok = ();
     type Error = Error;
     type SerializeSeq = Items<'a>;
     type SerializeTuple = Items<'a>;
     type SerializeTupleStruct = Items<'a>;
     type SerializeTupleVariant = Items<'a>;
-    type SerializeMap = Members<'a>;
-    type SerializeStruct = Members<'a>;
-    type SerializeStructVariant = Members<'a>;
+    type SerializeMap = MembersWriter<'a>;
+    type SerializeStruct = MembersWriter<'a>;
+    type SerializeStructVariant = MembersWriter<'a>;
 
     fn serialize_bool(self, value: bool) -> Result<(), Error> {
         let text: &[u8] = if value { b"true" } else { b"false" };
@@ -241,7 +241,7 @@ impl<'a> ser::Serializer for Writer<'a> {
         value: &T,
     ) -> Result<(), Error> {
         begin_variant(self.out, variant);
-        value.serialize(Writer::new(self.out, self.limit))?;
+        value.serialize(JsonWriter::new(self.out, self.limit))?;
         self.out.push(b'}');
         Ok(())
     }
@@ -269,15 +269,15 @@ impl<'a> ser::Serializer for Writer<'a> {
         Ok(Items::begin(self, b"]}"))
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Members<'a>, Error> {
-        Ok(Members::begin(self, b"}"))
+    fn serialize_map(self, _: Option<usize>) -> Result<MembersWriter<'a>, Error> {
+        Ok(MembersWriter::begin(self, b"}"))
     }
 
-    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Members<'a>, Error> {
+    fn serialize_struct(self, name: &'static str, _: usize) -> Result<MembersWriter<'a>, Error> {
         if name == RAW_VALUE {
-            return Ok(Members::raw(self));
+            return Ok(MembersWriter::raw(self));
         }
-        Ok(Members::begin(self, b"}"))
+        Ok(MembersWriter::begin(self, b"}"))
     }
 
     fn serialize_struct_variant(
@@ -286,9 +286,9 @@ impl<'a> ser::Serializer for Writer<'a> {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Members<'a>, Error> {
+    ) -> Result<MembersWriter<'a>, Error> {
         begin_variant(self.out, variant);
-        Ok(Members::begin(self, b"}}"))
+        Ok(MembersWriter::begin(self, b"}}"))
     }
 
     fn collect_str<T: std::fmt::Display + ?Sized>(self, value: &T) -> Result<(), Error> {

@@ -1,6 +1,9 @@
 //! Reads the lines of tapes.
 
-use super::{Body, Direction, Event, EventKind, Frame, Header, Process, Record, Side, VERSION};
+use super::{
+    Direction, EventKind, FrameBody, Side, TapeEvent, TapeFrame, TapeHeader, TapeProcess,
+    TapeRecord, VERSION,
+};
 use crate::proto::json::repair;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -14,24 +17,24 @@ const MAX_MS: f64 = 3.2e12;
 
 /// Reason why a line is not a record of a tape.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct TapeFault {
     /// Number of the line, from 1.
     pub line: usize,
     /// Reason, for people.
     pub why: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for TapeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.why)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for TapeFault {}
 
 /// All members of all records.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct TapeLine<'a> {
     tape: Option<u32>,
     acpipe: Option<String>,
     #[serde(rename = "startedAt")]
@@ -85,15 +88,15 @@ pub fn text(bytes: &[u8]) -> Cow<'_, str> {
 ///
 /// # Errors
 /// Describes why the line is not a record.
-pub fn parse(line: &str) -> Result<Record<'_>, String> {
-    let line: Line<'_> = serde_json::from_str(line).map_err(|error| error.to_string())?;
+pub fn parse(line: &str) -> Result<TapeRecord<'_>, String> {
+    let line: TapeLine<'_> = serde_json::from_str(line).map_err(|error| error.to_string())?;
     if let Some(version) = line.tape {
         if version > VERSION {
             return Err(format!(
                 "the tape has version {version} of the format, and this acpipe reads version {VERSION}; use a newer acpipe"
             ));
         }
-        return Ok(Record::Header(Header {
+        return Ok(TapeRecord::Header(TapeHeader {
             tape: version,
             acpipe: line.acpipe,
             started_at: line.started_at,
@@ -103,12 +106,12 @@ pub fn parse(line: &str) -> Result<Record<'_>, String> {
         return Err(format!("t_ms is {}, which is not a time", line.t_ms));
     }
     let at = Duration::from_secs_f64(line.t_ms / 1000.0);
-    let process = Process {
+    let process = TapeProcess {
         agent: line.agent,
         child: line.child,
     };
     if let Some(kind) = line.event {
-        return Ok(Record::Event(Event {
+        return Ok(TapeRecord::Event(TapeEvent {
             at,
             kind: EventKind::named(&kind),
             process,
@@ -120,14 +123,14 @@ pub fn parse(line: &str) -> Result<Record<'_>, String> {
         }));
     }
     let body = match (line.frame, line.text) {
-        (Some(json), _) => Body::Json(json),
-        (None, Some(text)) => Body::Text(text),
+        (Some(json), _) => FrameBody::Json(json),
+        (None, Some(text)) => FrameBody::Text(text),
         (None, None) => {
             return Err("it has neither `frame` nor `text`, `event` or `tape`".to_owned());
         }
     };
     let direction = line.dir.ok_or("`dir` is missing")?;
-    Ok(Record::Frame(Frame {
+    Ok(TapeRecord::Frame(TapeFrame {
         at,
         side: line.side,
         direction,
@@ -140,13 +143,13 @@ pub fn parse(line: &str) -> Result<Record<'_>, String> {
 /// Returns `true` if a line is the head of a tape in a newer format than this acpipe reads.
 #[must_use]
 pub fn is_newer(line: &str) -> bool {
-    let head = serde_json::from_str::<Line<'_>>(line);
+    let head = serde_json::from_str::<TapeLine<'_>>(line);
     head.is_ok_and(|head| head.tape.is_some_and(|version| version > VERSION))
 }
 
 /// Parses the lines of a tape, without empty ones. The last line is skipped if it is incomplete: the recording
 /// acpipe was killed.
-pub fn records(tape: &str) -> impl Iterator<Item = Result<Record<'_>, Fault>> {
+pub fn records(tape: &str) -> impl Iterator<Item = Result<TapeRecord<'_>, TapeFault>> {
     let lines = tape.split_inclusive('\n').enumerate();
     lines.filter_map(|(at, line)| {
         if line.trim().is_empty() {
@@ -154,7 +157,7 @@ pub fn records(tape: &str) -> impl Iterator<Item = Result<Record<'_>, Fault>> {
         }
         match parse(line) {
             Err(_) if !line.ends_with('\n') => None,
-            Err(why) => Some(Err(Fault { line: at + 1, why })),
+            Err(why) => Some(Err(TapeFault { line: at + 1, why })),
             Ok(record) => Some(Ok(record)),
         }
     })

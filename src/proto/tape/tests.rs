@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn written(record: &Record<'_>) -> String {
+fn written(record: &TapeRecord<'_>) -> String {
     let mut out = Vec::new();
     record.write(&mut out);
     String::from_utf8(out).unwrap()
@@ -11,12 +11,12 @@ fn written(record: &Record<'_>) -> String {
 #[test]
 fn written_records_are_read_back() {
     let json = RawValue::from_string(r#"{"id":1}"#.to_owned()).unwrap();
-    let child = Process {
+    let child = TapeProcess {
         agent: Some("claude".to_owned()),
         child: Some(2),
     };
     let frame = |side, direction, process, body, cut| {
-        Record::Frame(Frame {
+        TapeRecord::Frame(TapeFrame {
             at: Duration::from_micros(12_345),
             side,
             direction,
@@ -25,9 +25,9 @@ fn written_records_are_read_back() {
             cut,
         })
     };
-    let no_process = Process::default();
+    let no_process = TapeProcess::default();
     let records = [
-        Record::Header(Header {
+        TapeRecord::Header(TapeHeader {
             tape: VERSION,
             acpipe: Some("0.1.0".to_owned()),
             started_at: Some("2026-01-02T03:04:05Z".to_owned()),
@@ -36,24 +36,24 @@ fn written_records_are_read_back() {
             Side::Client,
             Direction::In,
             no_process.clone(),
-            Body::Json(&json),
+            FrameBody::Json(&json),
             None,
         ),
         frame(
             Side::Agent,
             Direction::Out,
             child.clone(),
-            Body::Json(&json),
+            FrameBody::Json(&json),
             Some(9),
         ),
         frame(
             Side::Agent,
             Direction::In,
             no_process,
-            Body::Text("a \"b\"\t{".to_owned()),
+            FrameBody::Text("a \"b\"\t{".to_owned()),
             None,
         ),
-        Record::Event(Event {
+        TapeRecord::Event(TapeEvent {
             at: Duration::from_millis(3),
             kind: EventKind::Exited,
             process: child,
@@ -75,12 +75,12 @@ fn written_records_are_read_back() {
 #[test]
 fn line_breaks_between_tokens_become_spaces() {
     let json = RawValue::from_string("{\r\n\"a\":\n\"b\\n\"}".to_owned()).unwrap();
-    let line = written(&Record::Frame(Frame {
+    let line = written(&TapeRecord::Frame(TapeFrame {
         at: Duration::from_millis(7),
         side: Side::Client,
         direction: Direction::In,
-        process: Process::default(),
-        body: Body::Json(&json),
+        process: TapeProcess::default(),
+        body: FrameBody::Json(&json),
         cut: None,
     }));
     assert_eq!(
@@ -93,7 +93,7 @@ fn line_breaks_between_tokens_become_spaces() {
 fn recordings_without_header_and_with_raw_lines_are_tapes() {
     let tape = "{\"dir\":\"out\",\"t_ms\":7,\"frame\":{\"id\":0}}\n\n{\"dir\":\"in\",\"raw\":\"hm\"}\n{\"dir\":\"in\",\"t_m";
     let read: Vec<_> = records(tape).map(Result::unwrap).collect();
-    let [Record::Frame(first), Record::Frame(second)] = &read[..] else {
+    let [TapeRecord::Frame(first), TapeRecord::Frame(second)] = &read[..] else {
         panic!("{read:?}");
     };
     assert_eq!((first.side, first.direction), (Side::Agent, Direction::Out));
@@ -126,7 +126,7 @@ fn unknown_events_are_read() {
     let read = parse("{\"t_ms\":1,\"event\":\"paused\",\"more\":[1]}").unwrap();
     assert!(matches!(
         read,
-        Record::Event(Event {
+        TapeRecord::Event(TapeEvent {
             kind: EventKind::Unknown,
             ..
         })

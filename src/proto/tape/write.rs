@@ -1,11 +1,11 @@
 //! Writes the lines of tapes.
 
-use super::{Body, Event, Frame, Header, Process, Record, Side};
+use super::{FrameBody, Side, TapeEvent, TapeFrame, TapeHeader, TapeProcess, TapeRecord};
 use serde::Serialize;
 use std::io::Write as _;
 use std::time::Duration;
 
-impl Record<'_> {
+impl TapeRecord<'_> {
     /// Appends the record as a line, with its line break.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
@@ -17,13 +17,13 @@ impl Record<'_> {
     }
 }
 
-impl Header {
+impl TapeHeader {
     fn write(&self, out: &mut Vec<u8>) {
         put(out, self);
     }
 }
 
-impl Frame<'_> {
+impl TapeFrame<'_> {
     fn write(&self, out: &mut Vec<u8>) {
         time(out, self.at);
         member(out, "dir", &self.direction);
@@ -35,20 +35,20 @@ impl Frame<'_> {
             member(out, "cut", &cut);
         }
         match &self.body {
-            Body::Json(json) => {
+            FrameBody::Json(json) => {
                 out.extend_from_slice(b",\"frame\":");
                 // A message with a `Content-Length` may contain line breaks, between its tokens only.
                 let breaks = |byte| matches!(byte, b'\n' | b'\r');
                 let spaced = json.get().bytes();
                 out.extend(spaced.map(|byte| if breaks(byte) { b' ' } else { byte }));
             }
-            Body::Text(text) => member(out, "text", text),
+            FrameBody::Text(text) => member(out, "text", text),
         }
         out.push(b'}');
     }
 }
 
-impl Event {
+impl TapeEvent {
     fn write(&self, out: &mut Vec<u8>) {
         time(out, self.at);
         member(out, "event", &self.kind.name());
@@ -64,7 +64,7 @@ impl Event {
     }
 }
 
-impl Process {
+impl TapeProcess {
     fn write(&self, out: &mut Vec<u8>) {
         optional(out, "agent", self.agent.as_ref());
         optional(out, "child", self.child.as_ref());

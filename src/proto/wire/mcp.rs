@@ -126,7 +126,7 @@ struct ServerFields {
     command: Option<Text>,
     /// Arguments of the program. Default: none.
     #[schemars(with = "Option<Vec<String>>")]
-    args: Option<Texts>,
+    args: Option<StringList>,
     /// Environment variables of the program. Default: none.
     #[schemars(with = "Option<GivenPairs>")]
     env: Option<Pairs>,
@@ -267,7 +267,7 @@ impl<'de> Visitor<'de> for ByNameVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<McpServersByName, A::Error> {
         let mut servers: Vec<McpServer> = Vec::new();
         while let Some(name) = map.next_key::<String>()? {
-            let Named(given) = map.next_value()?;
+            let NamedServer(given) = map.next_value()?;
             let wrong = |why: &str| A::Error::custom(format_args!("{name:?}: {why}"));
             if servers.iter().any(|server| server.name == name) {
                 return Err(wrong("two servers have this name"));
@@ -279,9 +279,9 @@ impl<'de> Visitor<'de> for ByNameVisitor {
     }
 }
 
-struct Named(ServerFields);
+struct NamedServer(ServerFields);
 
-impl<'de> Deserialize<'de> for Named {
+impl<'de> Deserialize<'de> for NamedServer {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(ServerVisitor).map(Self)
     }
@@ -299,9 +299,9 @@ impl<'de> Deserialize<'de> for Text {
 }
 
 #[derive(Default)]
-struct Texts(Vec<String>);
+struct StringList(Vec<String>);
 
-impl<'de> Deserialize<'de> for Texts {
+impl<'de> Deserialize<'de> for StringList {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = |value| match value {
             Value::String(text) => Some(text),

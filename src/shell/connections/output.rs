@@ -14,7 +14,7 @@ const MOST_UNREAD: usize = 64 << 20;
 
 /// Output of one connection, as the loop sees it.
 pub struct OutputQueue {
-    state: Mutex<State>,
+    state: Mutex<OutputState>,
     readable: Notify,
     note_room: Box<dyn Fn() + Send + Sync>,
 }
@@ -26,7 +26,7 @@ impl std::fmt::Debug for OutputQueue {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OutputState {
     bytes: Vec<u8>,
     /// Number of bytes that the reader has taken but not sent yet.
     taken: usize,
@@ -52,7 +52,7 @@ pub(super) fn output_queue(
 }
 
 impl OutputQueue {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OutputState> {
         // A panic leaves no state half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -67,10 +67,10 @@ impl OutputQueue {
         }
         if state.unread() >= MOST_UNREAD {
             output.clear();
-            *state = State {
+            *state = OutputState {
                 is_closed: true,
                 is_abandoned: true,
-                ..State::default()
+                ..OutputState::default()
             };
         } else if state.bytes.is_empty() {
             std::mem::swap(&mut state.bytes, output);
@@ -106,7 +106,7 @@ impl OutputQueue {
     }
 }
 
-impl State {
+impl OutputState {
     fn unread(&self) -> usize {
         self.bytes.len() + self.taken
     }
@@ -159,9 +159,9 @@ impl ConnectionOutput {
 
 impl Drop for ConnectionOutput {
     fn drop(&mut self) {
-        *self.0.state() = State {
+        *self.0.state() = OutputState {
             is_closed: true,
-            ..State::default()
+            ..OutputState::default()
         };
         (self.0.note_room)();
     }

@@ -79,7 +79,7 @@ pub fn known_places(lookup: &dyn Fn(&str) -> Option<OsString>, windows: bool) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::{MAX_LISTED_PLACES, Search};
+    use super::super::{CommandSearch, MAX_LISTED_PLACES};
     use super::*;
     use crate::core::claude::CLAUDE;
     use crate::core::error::{Error, ErrorKind};
@@ -124,7 +124,7 @@ mod tests {
                 protocol: Protocol::Claude,
                 fallback: None,
             };
-            let search = Search::on(windows, &spec, &lookup, &[]);
+            let search = CommandSearch::on(windows, &spec, &lookup, &[]);
             let found = search.first_runnable().map(|found| found.file);
             found.map_err(|missing| search.explain(&missing, ""))
         }

@@ -3,7 +3,7 @@
 use super::{ClientConnection, Shell};
 use crate::core::hub::{AgentId, AgentInput, HubCx};
 use crate::proto::frame::Batch;
-use crate::shell::agent::Agent;
+use crate::shell::agent::AgentHandle;
 use crate::shell::inbox::Inbox;
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ impl Shell {
         client: &mut impl ClientConnection,
         now: Instant,
     ) {
-        if let Some(change) = self.agents.get(&id).and_then(Agent::health_change) {
+        if let Some(change) = self.agents.get(&id).and_then(AgentHandle::health_change) {
             // Only batches can be accepted in part.
             let _ = self
                 .hub

@@ -6,7 +6,7 @@ use crate::shell::in_process::InProcessAgents;
 use crate::shell::launches::Launch;
 use crate::shell::process_settings::Supervision;
 use crate::shell::recorder::Recorder;
-use crate::shell::store::Events;
+use crate::shell::store::StoreEvents;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -15,7 +15,7 @@ pub struct LoopSetup<I> {
     /// Messages of the clients; `None` if there are none.
     pub input: Option<mpsc::Receiver<I>>,
     /// Later events of the store.
-    pub stored: Events,
+    pub stored: StoreEvents,
     /// Maximum length of an agent's line in bytes; longer lines are dropped.
     pub max_line: usize,
     /// Login shell, which is queried for programs that are not in `PATH`.

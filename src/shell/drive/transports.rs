@@ -6,7 +6,7 @@ use crate::core::http::shown_url;
 use crate::core::hub::{AgentId, AgentInput, HubCx};
 use crate::core::secret::shown_arguments;
 use crate::core::transport::Transport;
-use crate::shell::agent::{self, Agent};
+use crate::shell::agent::{self, AgentHandle};
 use crate::shell::files;
 use crate::shell::in_process;
 use crate::shell::loopback;
@@ -95,7 +95,7 @@ impl Shell {
     pub(super) fn close_input(&mut self, id: AgentId) {
         self.loopbacks.remove(&id);
         self.exchanges.remove(&id);
-        self.with_agent(id, Agent::close_input);
+        self.with_agent(id, AgentHandle::close_input);
     }
 
     /// Sends a signal to a transport, which ends an HTTP exchange.
@@ -106,7 +106,7 @@ impl Shell {
 
     /// Calls `act` with the process of this id. A process that has exited and a read-only transport have
     /// none.
-    pub(super) fn with_agent(&mut self, id: AgentId, act: impl FnOnce(&mut Agent)) {
+    pub(super) fn with_agent(&mut self, id: AgentId, act: impl FnOnce(&mut AgentHandle)) {
         if let Some(agent) = self.agents.get_mut(&id) {
             act(agent);
         }

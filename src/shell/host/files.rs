@@ -33,10 +33,10 @@ const WAITING: usize = 1024;
 const WAITING_BYTES: usize = 64 * 1024 * 1024;
 
 /// Running and queued accesses.
-pub struct Files {
+pub struct FileAccesses {
     events: Sender<HostEvent>,
     running: usize,
-    waiting: VecDeque<Job>,
+    waiting: VecDeque<AccessJob>,
     waiting_bytes: usize,
     /// Open directories by session.
     roots: HashMap<String, Arc<Roots>>,
@@ -44,13 +44,13 @@ pub struct Files {
     stops: HashMap<Ticket, Arc<AtomicBool>>,
 }
 
-struct Job {
+struct AccessJob {
     ticket: Ticket,
     roots: Arc<Roots>,
     access: Access,
 }
 
-impl Files {
+impl FileAccesses {
     pub fn new(events: Sender<HostEvent>) -> Self {
         Self {
             events,
@@ -102,7 +102,7 @@ impl Files {
         roots: Arc<Roots>,
         access: Access,
     ) -> Option<HostEvent> {
-        let job = Job {
+        let job = AccessJob {
             ticket,
             roots,
             access,
@@ -131,7 +131,7 @@ impl Files {
         self.start(job)
     }
 
-    fn start(&mut self, job: Job) -> Option<HostEvent> {
+    fn start(&mut self, job: AccessJob) -> Option<HostEvent> {
         let ticket = job.ticket;
         let events = self.events.clone();
         let thread = std::thread::Builder::new().name("served file".into());
@@ -154,7 +154,7 @@ impl Files {
     }
 }
 
-impl Job {
+impl AccessJob {
     fn weight(&self) -> usize {
         match &self.access {
             Access::Read { .. } => 0,

@@ -38,11 +38,11 @@ const GRACE: Duration = Duration::from_millis(250);
 const SUPERVISOR_EXIT_GRACE: Duration = Duration::from_secs(1);
 
 /// The loop's handle of a terminal.
-pub struct Terminal {
+pub struct TerminalHandle {
     kill: mpsc::Sender<()>,
 }
 
-impl Terminal {
+impl TerminalHandle {
     /// Ends the command and all its descendants: SIGTERM, a grace period, SIGKILL.
     pub fn kill(&self) {
         // A full queue already holds a kill; a closed one means that the terminal has ended.
@@ -57,7 +57,7 @@ pub fn start(
     roots: Arc<Roots>,
     terms: ProcessSettings,
     events: mpsc::Sender<HostEvent>,
-) -> Terminal {
+) -> TerminalHandle {
     let (kill, killed) = mpsc::channel(1);
     tokio::spawn(async move {
         let grace = terms.grace;
@@ -70,7 +70,7 @@ pub fn start(
         };
         match started {
             Ok((supervised, pipe)) => {
-                let process = Process {
+                let process = TerminalProcess {
                     id,
                     supervised,
                     pipe: Some(pipe),
@@ -82,7 +82,7 @@ pub fn start(
             Err(error) => tell(&events, HostEvent::StartFailed(id, error)).await,
         }
     });
-    Terminal { kill }
+    TerminalHandle { kill }
 }
 
 /// Checks that the working directory is within the session's directories. This is not a sandbox, because a
@@ -142,7 +142,7 @@ async fn tell(events: &mpsc::Sender<HostEvent>, event: HostEvent) {
     let _ = events.send(event).await;
 }
 
-struct Process {
+struct TerminalProcess {
     id: TerminalId,
     supervised: Supervised,
     /// Pipe with the command's output; `None` after its end.
@@ -160,7 +160,7 @@ enum KillPhase {
     SentKill(Instant),
 }
 
-impl Process {
+impl TerminalProcess {
     async fn live(mut self, spec: &TerminalSpec, grace: Duration, mut killed: mpsc::Receiver<()>) {
         let mut started = false;
         let mut ended = false;

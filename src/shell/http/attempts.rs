@@ -31,7 +31,7 @@ const MAX_REDIRECTS: u32 = 5;
 const REQUEST_IDS: &[&str] = &["x-request-id", "request-id", "x-vercel-id", "cf-ray"];
 
 /// A request and its attempts.
-pub struct Attempts {
+pub struct HttpAttempts {
     id: AgentId,
     request: HttpRequest,
     client: Client,
@@ -41,7 +41,7 @@ pub struct Attempts {
     sent: u32,
 }
 
-impl Attempts {
+impl HttpAttempts {
     /// Creates the state before the first attempt.
     pub fn new(
         id: AgentId,

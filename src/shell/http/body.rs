@@ -1,7 +1,7 @@
 //! Delivers the body of a response as lines.
 
 use super::Cut;
-use super::attempts::Attempts;
+use super::attempts::HttpAttempts;
 use super::failure::{broken, timed_out};
 use crate::core::hub::AgentInput;
 use crate::core::limits::Timeout;
@@ -13,7 +13,7 @@ use reqwest::header::CONTENT_TYPE;
 use tokio_util::codec::Decoder;
 
 /// Framing of a body.
-enum Framing {
+enum BodyFraming {
     Events(SseEvents),
     Lines(LineBatches, BytesMut),
 }
@@ -21,16 +21,16 @@ enum Framing {
 /// Delivers the body, as fast as the loop accepts it.
 pub async fn deliver(
     mut response: Response,
-    mut exchange: Attempts,
+    mut exchange: HttpAttempts,
     max_line: usize,
 ) -> Result<(), Cut> {
     let content_type = response.headers().get(CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
     let content_type = content_type.unwrap_or_default().to_ascii_lowercase();
     let mut framing = if content_type.starts_with("text/event-stream") {
-        Framing::Events(SseEvents::new(max_line))
+        BodyFraming::Events(SseEvents::new(max_line))
     } else {
-        Framing::Lines(LineBatches::new(max_line), BytesMut::new())
+        BodyFraming::Lines(LineBatches::new(max_line), BytesMut::new())
     };
     loop {
         let bytes = next(&mut response, &exchange).await?;
@@ -44,7 +44,7 @@ pub async fn deliver(
 }
 
 /// Returns the next bytes of the body; `None` at its end.
-async fn next(response: &mut Response, exchange: &Attempts) -> Result<Option<Bytes>, Cut> {
+async fn next(response: &mut Response, exchange: &HttpAttempts) -> Result<Option<Bytes>, Cut> {
     let request = exchange.request();
     let piece = match request.limits.idle {
         Some(limit) => tokio::time::timeout(limit, response.chunk())
@@ -62,7 +62,7 @@ async fn next(response: &mut Response, exchange: &Attempts) -> Result<Option<Byt
     piece.map_err(|error| Cut::Failed(broken(&error, &request.url)))
 }
 
-impl Framing {
+impl BodyFraming {
     /// Takes the next bytes; without bytes, ends the body.
     fn push(&mut self, bytes: Option<&Bytes>) -> Vec<Batch> {
         match (self, bytes) {

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 /// One client for each connect limit and use of proxies, since both belong to the client. Usually there is one.
 #[derive(Debug, Default)]
-pub struct Clients(BTreeMap<(Option<Duration>, bool), Client>);
+pub struct HttpClients(BTreeMap<(Option<Duration>, bool), Client>);
 
-impl Clients {
+impl HttpClients {
     /// Returns the client for an address with this limit on connections. An address on this machine is not
     /// reached through a proxy, which would see the key and could not connect to it.
     ///

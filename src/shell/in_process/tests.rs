@@ -6,7 +6,7 @@ use std::future::pending;
 
 /// Agent under test, and the queue of its events.
 struct Running {
-    agent: Agent,
+    agent: AgentHandle,
     inbox: Inbox,
 }
 

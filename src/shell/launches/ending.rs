@@ -1,6 +1,6 @@
 //! Listing and ending of processes by their launch mark.
 
-use super::{FoundRecord, MARK, Record, launch_processes, records};
+use super::{FoundRecord, LaunchRecord, MARK, launch_processes, records};
 use crate::core::printable::printable;
 use crate::core::secret::shown_arguments;
 use crate::shell::supervisor::tree::{self, Member};
@@ -42,7 +42,7 @@ pub struct LaunchedProcess {
 
 /// Result of ending the leftover processes of a launch.
 #[derive(Debug)]
-pub struct Ended {
+pub struct EndedLaunch {
     /// Process id of the launch's acpipe.
     pub acpipe: u32,
     /// All leftover processes that were found.
@@ -54,7 +54,7 @@ pub struct Ended {
 /// Ends all processes of launches whose acpipe was killed, and removes the records of launches without
 /// remaining processes. Blocks until the processes have ended.
 #[must_use]
-pub fn end_left(state: &Path) -> Vec<Ended> {
+pub fn end_left(state: &Path) -> Vec<EndedLaunch> {
     // An acpipe that an agent started must not end itself.
     let own = std::env::var(MARK).unwrap_or_default();
     let is_own = |found: &FoundRecord| own.split('/').next() == Some(&found.id);
@@ -71,7 +71,7 @@ pub fn end_left(state: &Path) -> Vec<Ended> {
 }
 
 /// Ends the leftovers of a launch; `None` if there are none.
-fn end_launch(found: &FoundRecord) -> Option<Ended> {
+fn end_launch(found: &FoundRecord) -> Option<EndedLaunch> {
     if !found.record.is_of_this_boot() {
         return None;
     }
@@ -88,7 +88,7 @@ fn end_launch(found: &FoundRecord) -> Option<Ended> {
     let (seen, remaining) = end(|| launch_processes(&found.id), grace);
     let pid = found.record.pid;
     let shown = |(member, command): (Member, Vec<String>)| shown(member, &command, &found.record);
-    (!seen.is_empty()).then(|| Ended {
+    (!seen.is_empty()).then(|| EndedLaunch {
         acpipe: pid,
         processes: seen.into_iter().map(shown).collect(),
         remaining,
@@ -170,7 +170,7 @@ pub fn launched(state: &Path) -> Vec<LaunchedProcess> {
         .collect()
 }
 
-fn shown(member: Member, command: &[String], record: &Record) -> LaunchedProcess {
+fn shown(member: Member, command: &[String], record: &LaunchRecord) -> LaunchedProcess {
     let line = shown_arguments(command).join(" ");
     let short: String = line.chars().take(SHOWN).collect();
     let dots = if short.len() < line.len() { "…" } else { "" };

@@ -1,14 +1,14 @@
 //! Work of the thread: collects spans and metrics, and sends them at intervals.
 
 use super::json::{hide_in_texts, number, text};
-use super::metrics::Metrics;
+use super::metrics::MetricSeries;
 use super::spans::{SpanIds, add_opening, add_turn};
 use super::{FINISH_LIMIT, OtlpSettings};
 use crate::core::http::shown_url;
 use crate::core::report::Report;
 use crate::core::secret::Secrets;
 use crate::shell::clock::unix_ms;
-use crate::shell::http::{Clients, causes};
+use crate::shell::http::{HttpClients, causes};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,10 +47,10 @@ pub struct Exporter {
     settings: OtlpSettings,
     /// Secrets that are hidden in everything that is sent.
     secrets: Secrets,
-    clients: Clients,
+    clients: HttpClients,
     ids: SpanIds,
     spans: Vec<Value>,
-    metrics: Metrics,
+    metrics: MetricSeries,
     began: u64,
     spans_due: Option<Instant>,
     metrics_due: Option<Instant>,
@@ -73,10 +73,10 @@ impl Exporter {
         Self {
             settings,
             secrets,
-            clients: Clients::default(),
+            clients: HttpClients::default(),
             ids: SpanIds::default(),
             spans: Vec::new(),
-            metrics: Metrics::default(),
+            metrics: MetricSeries::default(),
             began: unix_nanos(),
             spans_due: None,
             metrics_due: None,

@@ -38,14 +38,14 @@ const CUMULATIVE: u8 = 2;
 
 /// Metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Metric {
+enum MetricName {
     OperationDuration,
     TimeToFirstChunk,
     TokenUsage,
     OpeningDuration,
 }
 
-impl Metric {
+impl MetricName {
     const ALL: [Self; 4] = [
         Self::OperationDuration,
         Self::TimeToFirstChunk,
@@ -92,32 +92,36 @@ type Labels = Vec<(&'static str, String)>;
 
 /// All series.
 #[derive(Debug, Default)]
-pub struct Metrics {
-    series: BTreeMap<(Metric, Labels), Histogram>,
-    /// `true` if something was added since [`Metrics::take_changed`].
+pub struct MetricSeries {
+    series: BTreeMap<(MetricName, Labels), ExportedHistogram>,
+    /// `true` if something was added since [`MetricSeries::take_changed`].
     changed: bool,
 }
 
 #[derive(Debug, Default)]
-struct Histogram {
+struct ExportedHistogram {
     /// Number of values in each bucket; the last one has no bound.
     counts: Vec<u64>,
     count: u64,
     sum: f64,
 }
 
-impl Metrics {
+impl MetricSeries {
     /// Adds a turn and its tools.
     pub fn add_turn(&mut self, turn: &TurnReport) {
         let labels = labels(&turn.subject, "invoke_agent");
         let duration = with(&labels, "error.type", turn.error.as_deref());
-        self.add(Metric::OperationDuration, duration, seconds(turn.period));
+        self.add(
+            MetricName::OperationDuration,
+            duration,
+            seconds(turn.period),
+        );
         if let Some(at) = turn.first_output {
             let wait = Period {
                 ended: at,
                 ..turn.period
             };
-            self.add(Metric::TimeToFirstChunk, labels.clone(), seconds(wait));
+            self.add(MetricName::TimeToFirstChunk, labels.clone(), seconds(wait));
         }
         let usage = turn.usage.unwrap_or_default();
         let counts = [
@@ -127,14 +131,14 @@ impl Metrics {
         for (kind, count) in counts {
             if let Some(count) = count {
                 let labels = with(&labels, "gen_ai.token.type", Some(kind));
-                self.add(Metric::TokenUsage, labels, as_f64(count));
+                self.add(MetricName::TokenUsage, labels, as_f64(count));
             }
         }
         for tool in &turn.tools {
             let labels = self::labels(&turn.subject, "execute_tool");
             let labels = with(&labels, "gen_ai.tool.name", Some(&tool.name));
             let labels = with(&labels, "error.type", tool_error(tool));
-            self.add(Metric::OperationDuration, labels, seconds(tool.period));
+            self.add(MetricName::OperationDuration, labels, seconds(tool.period));
         }
     }
 
@@ -146,10 +150,10 @@ impl Metrics {
             Ok(opened) => with(&labels, "acpipe.opening.step", Some(step(opened.rung))),
             Err(error) => with(&labels, "error.type", Some(error)),
         };
-        self.add(Metric::OpeningDuration, labels, seconds(opening.period));
+        self.add(MetricName::OpeningDuration, labels, seconds(opening.period));
     }
 
-    fn add(&mut self, metric: Metric, labels: Labels, value: f64) {
+    fn add(&mut self, metric: MetricName, labels: Labels, value: f64) {
         let key = (metric, labels);
         if self.series.len() >= SERIES && !self.series.contains_key(&key) {
             return;
@@ -170,7 +174,7 @@ impl Metrics {
 
     /// Returns all metrics in OTLP, for the time from `began` to `now` in nanoseconds since 1970.
     pub fn render(&self, began: u64, now: u64) -> Vec<Value> {
-        let metrics = Metric::ALL.into_iter().filter_map(|metric| {
+        let metrics = MetricName::ALL.into_iter().filter_map(|metric| {
             let series = self.series.iter().filter(|((of, _), _)| *of == metric);
             let points = series.map(|((_, labels), histogram)| {
                 let attributes = labels.iter().map(|(key, value)| text(key, value));
@@ -235,9 +239,9 @@ mod tests {
 
     #[test]
     fn values_are_counted_up_to_their_bound() {
-        let mut metrics = Metrics::default();
+        let mut metrics = MetricSeries::default();
         for value in [0.0, 1.0, 2.0, 1e9] {
-            metrics.add(Metric::TokenUsage, Labels::new(), value);
+            metrics.add(MetricName::TokenUsage, Labels::new(), value);
         }
         assert!(metrics.take_changed() && !metrics.take_changed());
         let point = &metrics.render(1, 2)[0]["histogram"]["dataPoints"][0];
@@ -252,10 +256,10 @@ mod tests {
 
     #[test]
     fn number_of_series_is_limited() {
-        let mut metrics = Metrics::default();
+        let mut metrics = MetricSeries::default();
         for name in 0..=SERIES {
             let labels = vec![("gen_ai.tool.name", name.to_string())];
-            metrics.add(Metric::OperationDuration, labels, 1.0);
+            metrics.add(MetricName::OperationDuration, labels, 1.0);
         }
         let points = &metrics.render(0, 0)[0]["histogram"]["dataPoints"];
         assert_eq!(points.as_array().unwrap().len(), SERIES);

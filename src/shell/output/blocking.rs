@@ -21,14 +21,14 @@ const DIRECT: usize = 6 * ATOMIC;
 const PIECE: usize = 64 * 1024;
 
 /// The buffer of a written batch, or the error that ended the output.
-type Written = Result<Vec<u8>, Errno>;
+type WrittenBatch = Result<Vec<u8>, Errno>;
 
 /// The thread that writes. A small batch is written directly if stdout is a pipe or socket that is certain to
 /// accept it, which saves a paced stream the hop to the thread.
 #[derive(Debug)]
 pub struct Blocking {
     batches: thread::SyncSender<Vec<u8>>,
-    batches_written: mpsc::Receiver<Written>,
+    batches_written: mpsc::Receiver<WrittenBatch>,
     spare: Vec<u8>,
     busy: bool,
     direct: bool,
@@ -120,7 +120,7 @@ impl Blocking {
     }
 
     /// Handles a finished batch; its buffer is reused.
-    fn finished(&mut self, written: Written) -> Result<(), Errno> {
+    fn finished(&mut self, written: WrittenBatch) -> Result<(), Errno> {
         self.busy = false;
         let empty = written?;
         if empty.capacity() <= KEPT {

@@ -1,7 +1,7 @@
 //! Tapes that a recorder writes.
 
 use super::*;
-use crate::proto::tape::{Body, Record, records};
+use crate::proto::tape::{FrameBody, TapeRecord, records};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -62,14 +62,14 @@ fn frames_and_events_are_recorded_in_order_without_secrets() {
     let mut seen = Vec::new();
     for record in records(&tape).map(Result::unwrap) {
         match record {
-            Record::Header(header) => seen.push(format!("tape {}", header.tape)),
-            Record::Frame(frame) => seen.push(format!(
+            TapeRecord::Header(header) => seen.push(format!("tape {}", header.tape)),
+            TapeRecord::Frame(frame) => seen.push(format!(
                 "{:?} {:?} {}",
                 frame.side,
                 frame.direction,
                 frame.body.line()
             )),
-            Record::Event(event) => {
+            TapeRecord::Event(event) => {
                 assert_eq!(event.process.agent.as_deref(), Some("mine"));
                 assert_eq!(event.process.child, Some(1));
                 let (name, words) = (event.kind.name(), event.command.join(" "));
@@ -131,14 +131,14 @@ fn long_frames_are_shortened_and_remain_json() {
     let read: Vec<_> = records(&tape).map(Result::unwrap).collect();
     let [
         _,
-        Record::Frame(json),
-        Record::Frame(text),
-        Record::Frame(overlong),
+        TapeRecord::Frame(json),
+        TapeRecord::Frame(text),
+        TapeRecord::Frame(overlong),
     ] = &read[..]
     else {
         panic!("{} records", read.len());
     };
-    assert!(matches!(json.body, Body::Json(_)));
+    assert!(matches!(json.body, FrameBody::Json(_)));
     assert!(json.body.line().contains("\"id\":7"));
     assert_eq!(json.cut, Some(long.len() as u64 + 18));
     assert_eq!(text.cut, Some(long.len() as u64));
@@ -172,7 +172,7 @@ fn frames_that_the_queue_cannot_hold_are_counted() {
     let tape = scratch.read();
     let events: Vec<_> = records(&tape)
         .filter_map(|record| match record.unwrap() {
-            Record::Event(event) => Some(event),
+            TapeRecord::Event(event) => Some(event),
             _ => None,
         })
         .collect();

@@ -1,12 +1,13 @@
 //! Thread of a recorder: splits messages into frames, redacts and shortens them, and writes the tape.
 
-use super::{Counters, Entry, RedactLine};
+use super::{RecorderCounters, RecorderEntry, RedactLine};
 use crate::core::cut::CUT;
 use crate::core::secret::Sender;
 use crate::proto::frame::{ClientFrame, ClientFrames, lines};
 use crate::proto::json::{shortened_raw, to_raw};
 use crate::proto::tape::{
-    Body, Direction, Event, EventKind, Frame, Header, Process, Record, Side, VERSION,
+    Direction, EventKind, FrameBody, Side, TapeEvent, TapeFrame, TapeHeader, TapeProcess,
+    TapeRecord, VERSION,
 };
 use bytes::{Bytes, BytesMut};
 use serde_json::value::RawValue;
@@ -23,12 +24,12 @@ use tracing::warn;
 pub const MAX_FRAME: usize = 1 << 20;
 
 /// Writer of a tape.
-pub struct Writer {
+pub struct TapeWriter {
     out: BufWriter<File>,
     /// Number of bytes that may still be written.
     room: u64,
     redact: RedactLine,
-    counters: Arc<Counters>,
+    counters: Arc<RecorderCounters>,
     line: Vec<u8>,
     /// Time of the last entry.
     last: Duration,
@@ -36,20 +37,20 @@ pub struct Writer {
 
 /// Time and place of a frame.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct FrameOrigin<'a> {
     at: Duration,
     side: Side,
     direction: Direction,
-    process: Option<&'a Process>,
+    process: Option<&'a TapeProcess>,
 }
 
-impl Writer {
+impl TapeWriter {
     /// Writes the first line.
     pub fn begin(
         file: File,
         limit: u64,
         redact: RedactLine,
-        counters: Arc<Counters>,
+        counters: Arc<RecorderCounters>,
     ) -> io::Result<Self> {
         let mut writer = Self {
             out: BufWriter::with_capacity(64 * 1024, file),
@@ -59,7 +60,7 @@ impl Writer {
             line: Vec::new(),
             last: Duration::ZERO,
         };
-        let header = Record::Header(Header {
+        let header = TapeRecord::Header(TapeHeader {
             tape: VERSION,
             acpipe: Some(env!("CARGO_PKG_VERSION").to_owned()),
             started_at: Some(jiff::Timestamp::now().to_string()),
@@ -71,14 +72,14 @@ impl Writer {
     }
 
     /// Writes entries until the end.
-    pub fn run(&mut self, queue: &Receiver<Entry>) {
+    pub fn run(&mut self, queue: &Receiver<RecorderEntry>) {
         loop {
             let Some(entry) = self.next(queue) else {
                 return;
             };
             self.note_dropped(&entry);
             let len = entry.len();
-            let is_end = matches!(entry, Entry::End);
+            let is_end = matches!(entry, RecorderEntry::End);
             self.entry(entry);
             self.counters.queued_bytes.fetch_sub(len, Ordering::Relaxed);
             if is_end {
@@ -90,7 +91,7 @@ impl Writer {
     }
 
     /// Returns the next entry; `None` if there will be none.
-    fn next(&mut self, queue: &Receiver<Entry>) -> Option<Entry> {
+    fn next(&mut self, queue: &Receiver<RecorderEntry>) -> Option<RecorderEntry> {
         if let Ok(entry) = queue.try_recv() {
             return Some(entry);
         }
@@ -101,35 +102,35 @@ impl Writer {
     }
 
     /// Records how many frames were dropped before an entry was queued.
-    fn note_dropped(&mut self, next: &Entry) {
+    fn note_dropped(&mut self, next: &RecorderEntry) {
         self.last = match next {
-            Entry::Frames { at, .. } | Entry::Overlong { at, .. } => *at,
-            Entry::Event(event) => event.at,
-            Entry::End => self.last,
+            RecorderEntry::Frames { at, .. } | RecorderEntry::Overlong { at, .. } => *at,
+            RecorderEntry::Event(event) => event.at,
+            RecorderEntry::End => self.last,
         };
         let dropped = self.counters.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
-            self.record(&Record::Event(Event {
+            self.record(&TapeRecord::Event(TapeEvent {
                 at: self.last,
                 frames: Some(dropped),
-                ..Event::of(EventKind::Dropped)
+                ..TapeEvent::of(EventKind::Dropped)
             }));
         }
     }
 
-    fn entry(&mut self, entry: Entry) {
+    fn entry(&mut self, entry: RecorderEntry) {
         if self.counters.is_full.load(Ordering::Relaxed) {
             return;
         }
         match entry {
-            Entry::Frames {
+            RecorderEntry::Frames {
                 at,
                 side,
                 direction,
                 process,
                 bytes,
             } => {
-                let place = Place {
+                let place = FrameOrigin {
                     at,
                     side,
                     direction,
@@ -144,14 +145,14 @@ impl Writer {
                     Side::Client => self.messages(place, &bytes),
                 }
             }
-            Entry::Overlong {
+            RecorderEntry::Overlong {
                 at,
                 process,
                 head,
                 tail,
                 len,
             } => {
-                let place = Place {
+                let place = FrameOrigin {
                     at,
                     side: Side::Agent,
                     direction: Direction::In,
@@ -159,21 +160,21 @@ impl Writer {
                 };
                 self.frame(place, &ends(&head, &tail), Some(len));
             }
-            Entry::Event(event) => {
+            RecorderEntry::Event(event) => {
                 let command = event.command.iter().map(|word| self.hidden(word)).collect();
                 let stderr = event.stderr.as_deref().map(|text| self.hidden(text));
-                self.record(&Record::Event(Event {
+                self.record(&TapeRecord::Event(TapeEvent {
                     command,
                     stderr,
                     ..event
                 }));
             }
-            Entry::End => {}
+            RecorderEntry::End => {}
         }
     }
 
     /// Writes messages of the client's side, in the framing in which they were sent.
-    fn messages(&mut self, place: Place<'_>, bytes: &Bytes) {
+    fn messages(&mut self, place: FrameOrigin<'_>, bytes: &Bytes) {
         let mut frames = ClientFrames::new(usize::MAX);
         let mut rest = BytesMut::from(&bytes[..]);
         while let Ok(Some(frame)) = frames.decode_eof(&mut rest) {
@@ -183,7 +184,7 @@ impl Writer {
         }
     }
 
-    fn frame(&mut self, place: Place<'_>, line: &[u8], cut: Option<u64>) {
+    fn frame(&mut self, place: FrameOrigin<'_>, line: &[u8], cut: Option<u64>) {
         let line = String::from_utf8_lossy(line);
         let line = line.trim();
         if line.is_empty() {
@@ -200,19 +201,19 @@ impl Writer {
             .flatten();
         let short;
         let (body, cut) = match json {
-            Some(json) if shown.len() <= MAX_FRAME => (Body::Json(json), cut),
+            Some(json) if shown.len() <= MAX_FRAME => (FrameBody::Json(json), cut),
             Some(json) => {
                 short = to_raw(&shortened_raw(json, MAX_FRAME));
-                (Body::Json(&short), Some(line.len() as u64))
+                (FrameBody::Json(&short), Some(line.len() as u64))
             }
-            None if shown.len() <= MAX_FRAME => (Body::Text(shown), cut),
+            None if shown.len() <= MAX_FRAME => (FrameBody::Text(shown), cut),
             None => {
                 let end = (0..=MAX_FRAME).rfind(|&at| shown.is_char_boundary(at));
                 let clipped = shown[..end.unwrap_or(0)].to_owned();
-                (Body::Text(clipped), Some(line.len() as u64))
+                (FrameBody::Text(clipped), Some(line.len() as u64))
             }
         };
-        self.record(&Record::Frame(Frame {
+        self.record(&TapeRecord::Frame(TapeFrame {
             at: place.at,
             side: place.side,
             direction: place.direction,
@@ -226,7 +227,7 @@ impl Writer {
         (self.redact)(text, Sender::Other)
     }
 
-    fn record(&mut self, record: &Record<'_>) {
+    fn record(&mut self, record: &TapeRecord<'_>) {
         if self.counters.is_full.load(Ordering::Relaxed) {
             return;
         }
@@ -237,11 +238,11 @@ impl Writer {
             warn!("the tape is full; later frames are not recorded");
             self.stop();
             self.line.clear();
-            let full = Event {
+            let full = TapeEvent {
                 at: self.last,
-                ..Event::of(EventKind::Full)
+                ..TapeEvent::of(EventKind::Full)
             };
-            Record::Event(full).write(&mut self.line);
+            TapeRecord::Event(full).write(&mut self.line);
         } else {
             self.room -= len;
         }

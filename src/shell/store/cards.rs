@@ -34,50 +34,50 @@ struct LogEntry {
 }
 
 /// Stored session of a list.
-struct Listed<'a> {
+struct ListedCard<'a> {
     log: &'a LogEntry,
     stamp: Option<Stamp>,
-    card: Found<'a>,
+    card: CardSource<'a>,
 }
 
-enum Found<'a> {
+enum CardSource<'a> {
     /// Copy in the cache.
     Cached(CachedCard<'a>),
     /// Card that was read from its file or computed from the log.
     Read(Box<Card>),
 }
 
-impl Listed<'_> {
+impl ListedCard<'_> {
     /// Returns the sort key: time of the last activity, then id.
     fn order(&self) -> (&str, &str) {
         match &self.card {
-            Found::Cached(card) => (card.updated_at, card.session_id),
-            Found::Read(card) => (&card.updated_at, &card.session_id),
+            CardSource::Cached(card) => (card.updated_at, card.session_id),
+            CardSource::Read(card) => (&card.updated_at, &card.session_id),
         }
     }
 
     fn cwd(&self) -> &str {
         match &self.card {
-            Found::Cached(card) => card.cwd,
-            Found::Read(card) => &card.cwd,
+            CardSource::Cached(card) => card.cwd,
+            CardSource::Read(card) => &card.cwd,
         }
     }
 
     /// Returns `false` if no agent gave the session this id; its JSON form is `json`.
     fn may_have_agent_session(&self, id: &str, json: &str) -> bool {
         match &self.card {
-            Found::Cached(card) => memmem::find(card.json, json.as_bytes()).is_some(),
-            Found::Read(card) => card.agents.iter().any(|given| given.id == id),
+            CardSource::Cached(card) => memmem::find(card.json, json.as_bytes()).is_some(),
+            CardSource::Read(card) => card.agents.iter().any(|given| given.id == id),
         }
     }
 
     fn card(&self) -> Option<Card> {
         match &self.card {
-            Found::Cached(cached) => {
+            CardSource::Cached(cached) => {
                 let card = serde_json::from_slice(cached.json).ok();
                 card.or_else(|| read(self.log, super::card))
             }
-            Found::Read(card) => Some(Card::clone(card)),
+            CardSource::Read(card) => Some(Card::clone(card)),
         }
     }
 }
@@ -145,14 +145,14 @@ fn list_with(
         let copy = copies.take(&log.name);
         known += usize::from(copy.is_some());
         let card = if let Some(copy) = copy.filter(|copy| Some(copy.stamp) == stamp) {
-            Found::Cached(copy)
+            CardSource::Cached(copy)
         } else {
             missed += 1;
-            Found::Read(Box::new(read(log, card)?))
+            CardSource::Read(Box::new(read(log, card)?))
         };
-        Some(Listed { log, stamp, card })
+        Some(ListedCard { log, stamp, card })
     });
-    let found: Vec<Listed<'_>> = found.collect();
+    let found: Vec<ListedCard<'_>> = found.collect();
     // Nothing of a session that was removed is kept.
     let is_outdated = known < copies.len();
     if is_outdated || missed >= MANY.max(found.len() / MANY_SHARE) {
@@ -165,11 +165,11 @@ fn list_with(
 }
 
 /// Returns a session as the cache has it.
-fn cached<'a>(listed: &'a Listed<'_>) -> Option<cache::NewCard<'a>> {
+fn cached<'a>(listed: &'a ListedCard<'_>) -> Option<cache::NewCard<'a>> {
     let stamp = listed.stamp?;
     let json = match &listed.card {
-        Found::Cached(card) => card.json.into(),
-        Found::Read(card) => serde_json::to_vec(card).ok()?.into(),
+        CardSource::Cached(card) => card.json.into(),
+        CardSource::Read(card) => serde_json::to_vec(card).ok()?.into(),
     };
     let (updated_at, session_id) = listed.order();
     Some(cache::NewCard {
@@ -182,12 +182,13 @@ fn cached<'a>(listed: &'a Listed<'_>) -> Option<cache::NewCard<'a>> {
     })
 }
 
-fn select(query: &CardQuery, found: &[Listed<'_>]) -> Vec<Card> {
-    let is_before = |listed: &Listed<'_>| match &query.before {
+fn select(query: &CardQuery, found: &[ListedCard<'_>]) -> Vec<Card> {
+    let is_before = |listed: &ListedCard<'_>| match &query.before {
         Some((time, id)) => listed.order() < (time.as_str(), id.as_str()),
         None => true,
     };
-    let mut wanted: Vec<&Listed<'_>> = found.iter().filter(|listed| is_before(listed)).collect();
+    let mut wanted: Vec<&ListedCard<'_>> =
+        found.iter().filter(|listed| is_before(listed)).collect();
     if let Some(cwd) = &query.cwd {
         // Many sessions share few directories.
         let mut known: HashMap<&str, bool> = HashMap::new();
@@ -210,11 +211,11 @@ fn select(query: &CardQuery, found: &[Listed<'_>]) -> Vec<Card> {
             keep_latest(&mut wanted, limit);
         }
     }
-    wanted.into_iter().filter_map(Listed::card).collect()
+    wanted.into_iter().filter_map(ListedCard::card).collect()
 }
 
 /// Keeps the sessions with the latest activity.
-fn keep_latest(sessions: &mut Vec<&Listed<'_>>, limit: usize) {
+fn keep_latest(sessions: &mut Vec<&ListedCard<'_>>, limit: usize) {
     if limit < sessions.len() {
         sessions.select_nth_unstable_by_key(limit, |listed| Reverse(listed.order()));
         sessions.truncate(limit);
@@ -222,7 +223,7 @@ fn keep_latest(sessions: &mut Vec<&Listed<'_>>, limit: usize) {
 }
 
 /// Keeps one session of each id. Returns `true` if all ids are different.
-fn have_own_ids(sessions: &mut Vec<&Listed<'_>>) -> bool {
+fn have_own_ids(sessions: &mut Vec<&ListedCard<'_>>) -> bool {
     let (mut ids, before) = (HashSet::new(), sessions.len());
     sessions.retain(|listed| ids.insert(listed.order().1));
     sessions.len() == before

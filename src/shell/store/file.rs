@@ -1,12 +1,12 @@
 //! A session's log on disk.
 
 use super::locked::{lock, private};
-use super::pool::{Pool, Slot};
+use super::pool::{LogSlot, Pool};
 use super::replaced::{Inode, inode};
 use super::speed::Speed;
-use super::tail::Tail;
+use super::tail::LogEnd;
 use super::worker::Worker;
-use super::writer::Writer;
+use super::writer::LogWriter;
 use super::{Durability, card, names, stamp};
 use crate::core::store::{AppendProgress, Card, LogFile, Write};
 use crate::shell::{make_private, regular};
@@ -26,21 +26,21 @@ const MAX_INDEX_BYTES: u64 = 16 << 20;
 
 /// Log that this process has locked. Its file may be closed temporarily because too many are open.
 #[derive(Debug)]
-pub struct File {
+pub struct LockedLog {
     path: PathBuf,
     archive: PathBuf,
-    slot: Arc<Slot>,
+    slot: Arc<LogSlot>,
     pool: Pool,
     /// Identity of the file, by which a replacement of it is detected.
     inode: Inode,
-    tail: Tail,
+    tail: LogEnd,
     /// Set after removal: nothing more is written.
     removed: bool,
     durability: Durability,
     worker: Worker,
     speed: Speed,
     /// Thread that appends while the disk is slow; `None` until it is first needed.
-    writer: Option<Writer>,
+    writer: Option<LogWriter>,
     /// The append in progress on the writer thread, if any.
     awaited: Option<Awaited>,
 }
@@ -63,14 +63,14 @@ pub struct LogResources {
     pub speed: Speed,
 }
 
-impl File {
+impl LockedLog {
     /// Opens and locks a log; fails with `WouldBlock` if another process has it.
     pub fn open(path: PathBuf, means: LogResources) -> io::Result<Self> {
         let pool = means.pool;
         let file = with_descriptor(&pool, || lock(&path, true))?;
         let metadata = file.metadata()?;
         means.speed.note_place(&file);
-        let tail = Tail {
+        let tail = LogEnd {
             len: metadata.len(),
             torn: false,
             seen: true,
@@ -129,10 +129,10 @@ impl File {
     }
 
     /// Returns the writer thread, starting it if necessary.
-    fn writer(&mut self) -> io::Result<&Writer> {
+    fn writer(&mut self) -> io::Result<&LogWriter> {
         match &mut self.writer {
             Some(writer) => Ok(writer),
-            none => Ok(none.insert(Writer::start(self.worker.clone())?)),
+            none => Ok(none.insert(LogWriter::start(self.worker.clone())?)),
         }
     }
 
@@ -185,7 +185,7 @@ fn with_descriptor(pool: &Pool, open: impl Fn() -> io::Result<fs::File>) -> io::
     }
 }
 
-impl Drop for File {
+impl Drop for LockedLog {
     fn drop(&mut self) {
         if self.awaited.is_some() {
             // The lock is released when the writer thread is done.
@@ -196,7 +196,7 @@ impl Drop for File {
     }
 }
 
-impl LogFile for File {
+impl LogFile for LockedLog {
     fn end(&self) -> u64 {
         self.tail.len
     }

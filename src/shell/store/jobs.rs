@@ -27,7 +27,7 @@ const MOST_FREE_SYNCS: usize = 128;
 
 /// Slow operation on the disk.
 #[derive(Debug)]
-pub enum Job {
+pub enum DiskJob {
     /// Syncs a file for these tickets.
     Sync(Arc<fs::File>, Vec<u64>),
     /// Writes a card.
@@ -45,7 +45,7 @@ pub enum Job {
 /// Queued jobs in order.
 #[derive(Debug)]
 pub struct Jobs {
-    queue: VecDeque<Job>,
+    queue: VecDeque<DiskJob>,
     most_free_syncs: usize,
     /// Number of queued writes and removals of cards and indexes.
     cards: usize,
@@ -65,7 +65,7 @@ impl Default for Jobs {
 
 impl Jobs {
     /// Takes the next job.
-    pub fn pop(&mut self) -> Option<Job> {
+    pub fn pop(&mut self) -> Option<DiskJob> {
         let job = self.queue.pop_front()?;
         self.forget(&job);
         Some(job)
@@ -75,32 +75,32 @@ impl Jobs {
     ///
     /// # Errors
     /// The queue is full. The job, which no call waits for, is returned.
-    pub fn push(&mut self, job: Job) -> Result<(), Job> {
+    pub fn push(&mut self, job: DiskJob) -> Result<(), DiskJob> {
         match job {
-            Job::Sync(file, tickets) => self.push_sync(file, tickets),
-            Job::List(sessions, tickets) => {
+            DiskJob::Sync(file, tickets) => self.push_sync(file, tickets),
+            DiskJob::List(sessions, tickets) => {
                 let waiting = self.queue.iter_mut().find_map(|job| match job {
-                    Job::List(same, waiting) if *same == sessions => Some(waiting),
+                    DiskJob::List(same, waiting) if *same == sessions => Some(waiting),
                     _ => None,
                 });
                 match waiting {
                     Some(waiting) => waiting.extend(tickets),
-                    None => self.queue.push_back(Job::List(sessions, tickets)),
+                    None => self.queue.push_back(DiskJob::List(sessions, tickets)),
                 }
                 Ok(())
             }
-            Job::EndClaims(..) => {
+            DiskJob::EndClaims(..) => {
                 self.queue.push_back(job);
                 Ok(())
             }
-            Job::Describe(..) | Job::Index(..) | Job::Remove(_) => self.push_card(job),
+            DiskJob::Describe(..) | DiskJob::Index(..) | DiskJob::Remove(_) => self.push_card(job),
         }
     }
 
-    fn push_sync(&mut self, file: Arc<fs::File>, tickets: Vec<u64>) -> Result<(), Job> {
+    fn push_sync(&mut self, file: Arc<fs::File>, tickets: Vec<u64>) -> Result<(), DiskJob> {
         let (mut waiting, mut free) = (None, 0);
         for job in &mut self.queue {
-            if let Job::Sync(same, waiters) = job {
+            if let DiskJob::Sync(same, waiters) = job {
                 free += usize::from(waiters.is_empty());
                 if Arc::ptr_eq(same, &file) {
                     waiting = Some(waiters);
@@ -111,15 +111,15 @@ impl Jobs {
             // The queued sync has not begun, so it includes everything appended so far.
             Some(waiting) => waiting.extend(tickets),
             None if tickets.is_empty() && free >= self.most_free_syncs => {
-                return Err(Job::Sync(file, tickets));
+                return Err(DiskJob::Sync(file, tickets));
             }
-            None => self.queue.push_back(Job::Sync(file, tickets)),
+            None => self.queue.push_back(DiskJob::Sync(file, tickets)),
         }
         Ok(())
     }
 
     /// Adds a write or removal of a card or index, replacing a queued job for the same file.
-    fn push_card(&mut self, job: Job) -> Result<(), Job> {
+    fn push_card(&mut self, job: DiskJob) -> Result<(), DiskJob> {
         let path = job.card_path();
         if let Some(at) = self.queue.iter().position(|job| job.card_path() == path)
             && let Some(before) = self.queue.remove(at)
@@ -137,13 +137,13 @@ impl Jobs {
     }
 
     /// Subtracts a job from the counters.
-    fn forget(&mut self, job: &Job) {
+    fn forget(&mut self, job: &DiskJob) {
         self.cards -= usize::from(job.card_path().is_some());
         self.card_bytes -= job.card_len();
     }
 }
 
-impl Job {
+impl DiskJob {
     /// Returns the path of the card or index that the job writes or removes.
     fn card_path(&self) -> Option<&Path> {
         match self {
@@ -165,25 +165,25 @@ impl Job {
 mod tests {
     use super::*;
 
-    fn describe(path: &str, card: &str) -> Job {
-        Job::Describe(path.into(), card.into())
+    fn describe(path: &str, card: &str) -> DiskJob {
+        DiskJob::Describe(path.into(), card.into())
     }
 
     /// Returns the queued jobs as text.
     fn drain(jobs: &mut Jobs) -> Vec<String> {
         let all = std::iter::from_fn(|| jobs.pop());
         let short = |job| match job {
-            Job::Sync(_, tickets) => format!("sync {tickets:?}"),
-            Job::Describe(path, card) => {
+            DiskJob::Sync(_, tickets) => format!("sync {tickets:?}"),
+            DiskJob::Describe(path, card) => {
                 format!("{} {}", path.display(), String::from_utf8(card).unwrap())
             }
-            Job::Index(path, _) => format!("index {}", path.display()),
-            Job::Remove(path) => format!("remove {}", path.display()),
-            Job::List(_, calls) => {
+            DiskJob::Index(path, _) => format!("index {}", path.display()),
+            DiskJob::Remove(path) => format!("remove {}", path.display()),
+            DiskJob::List(_, calls) => {
                 let tickets: Vec<u64> = calls.iter().map(|(ticket, _)| *ticket).collect();
                 format!("list {tickets:?}")
             }
-            Job::EndClaims(_, session, _) => format!("end claims for {session}"),
+            DiskJob::EndClaims(_, session, _) => format!("end claims for {session}"),
         };
         all.map(short).collect()
     }
@@ -201,9 +201,9 @@ mod tests {
         assert_eq!(drain(&mut jobs), ["b 1", "a 2"]);
         // A removed session, and a new one with the same id.
         jobs.push(describe("a", "1")).unwrap();
-        jobs.push(Job::Remove("a".into())).unwrap();
+        jobs.push(DiskJob::Remove("a".into())).unwrap();
         assert_eq!(drain(&mut jobs), ["remove a"]);
-        jobs.push(Job::Remove("a".into())).unwrap();
+        jobs.push(DiskJob::Remove("a".into())).unwrap();
         jobs.push(describe("a", "3")).unwrap();
         assert_eq!(drain(&mut jobs), ["a 3"]);
         assert_eq!((jobs.cards, jobs.card_bytes), (0, 0));
@@ -213,14 +213,14 @@ mod tests {
     fn syncs_of_one_file_and_lists_are_merged() {
         let (a, b) = (file(), file());
         let mut jobs = Jobs::default();
-        let list = |ticket| Job::List("sessions".into(), vec![(ticket, CardQuery::default())]);
-        jobs.push(Job::Sync(Arc::clone(&a), vec![])).unwrap();
-        jobs.push(Job::Sync(Arc::clone(&b), vec![1])).unwrap();
+        let list = |ticket| DiskJob::List("sessions".into(), vec![(ticket, CardQuery::default())]);
+        jobs.push(DiskJob::Sync(Arc::clone(&a), vec![])).unwrap();
+        jobs.push(DiskJob::Sync(Arc::clone(&b), vec![1])).unwrap();
         jobs.push(list(2)).unwrap();
-        jobs.push(Job::Sync(Arc::clone(&a), vec![3])).unwrap();
+        jobs.push(DiskJob::Sync(Arc::clone(&a), vec![3])).unwrap();
         jobs.push(list(4)).unwrap();
         assert_eq!(drain(&mut jobs), ["sync [3]", "sync [1]", "list [2, 4]"]);
-        jobs.push(Job::Sync(a, vec![5])).unwrap();
+        jobs.push(DiskJob::Sync(a, vec![5])).unwrap();
         assert_eq!(drain(&mut jobs), ["sync [5]"]);
     }
 
@@ -233,8 +233,8 @@ mod tests {
         assert!(jobs.push(describe("more", "x")).is_err());
         // A card that replaces a queued one has room.
         jobs.push(describe("7", "y")).unwrap();
-        jobs.push(Job::Sync(file(), vec![1])).unwrap();
-        jobs.push(Job::List(
+        jobs.push(DiskJob::Sync(file(), vec![1])).unwrap();
+        jobs.push(DiskJob::List(
             "sessions".into(),
             vec![(2, CardQuery::default())],
         ))
@@ -259,10 +259,10 @@ mod tests {
     fn full_queue_gives_back_only_syncs_that_no_call_waits_for() {
         let mut jobs = Jobs::default();
         for _ in 0..jobs.most_free_syncs {
-            jobs.push(Job::Sync(file(), vec![])).unwrap();
+            jobs.push(DiskJob::Sync(file(), vec![])).unwrap();
         }
-        assert!(jobs.push(Job::Sync(file(), vec![])).is_err());
-        jobs.push(Job::Sync(file(), vec![1])).unwrap();
+        assert!(jobs.push(DiskJob::Sync(file(), vec![])).is_err());
+        jobs.push(DiskJob::Sync(file(), vec![1])).unwrap();
         assert_eq!(drain(&mut jobs).pop().unwrap(), "sync [1]");
     }
 }

@@ -1,6 +1,6 @@
 //! Store for sessions that are kept in memory only.
 
-use super::{Durability, Files, real_path};
+use super::{DiskSessions, Durability, real_path};
 use crate::core::agent_session_record::AgentSessionRecord;
 use crate::core::error::Error;
 use crate::core::store::{CardQuery, LogFile, MemoryStore, Store};
@@ -9,15 +9,15 @@ use tracing::warn;
 
 /// [`MemoryStore`] store that compares paths like the store on disk.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct MemorySessions {
     sessions: MemoryStore,
     /// State directory with stored sessions, which lose the ids that agents give to the sessions in memory.
     beside: Option<PathBuf>,
     /// Opened when an agent first gives an id.
-    stored: Option<Files>,
+    stored: Option<DiskSessions>,
 }
 
-impl Memory {
+impl MemorySessions {
     /// Creates a store beside the stored sessions of a state directory.
     #[must_use]
     pub fn beside(state: &Path) -> Self {
@@ -28,7 +28,7 @@ impl Memory {
     }
 }
 
-impl Store for Memory {
+impl Store for MemorySessions {
     fn has(&self, id: &str) -> Result<bool, Error> {
         self.sessions.has(id)
     }
@@ -50,7 +50,7 @@ impl Store for Memory {
             return;
         };
         if self.stored.is_none() {
-            match Files::begin(state, Durability::None) {
+            match DiskSessions::begin(state, Durability::None) {
                 Ok((stored, _)) => self.stored = Some(stored),
                 Err(error) => warn!(%error, "cannot end the claims of stored sessions"),
             }

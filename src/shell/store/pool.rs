@@ -17,20 +17,20 @@ pub fn descriptors() -> usize {
 
 /// Pool of a store's log files.
 #[derive(Debug, Clone)]
-pub struct Pool(Arc<Shared>);
+pub struct Pool(Arc<PoolState>);
 
 #[derive(Debug)]
-struct Shared {
+struct PoolState {
     /// Maximum number of open files.
     limit: AtomicUsize,
-    slots: Mutex<Vec<Weak<Slot>>>,
-    /// Number of uses, which serves as a clock for `Slot::used`.
+    slots: Mutex<Vec<Weak<LogSlot>>>,
+    /// Number of uses, which serves as a clock for `LogSlot::used`.
     uses: AtomicU64,
 }
 
 /// Slot for the handle of one log file.
 #[derive(Debug, Default)]
-pub struct Slot {
+pub struct LogSlot {
     handle: Mutex<Option<Arc<fs::File>>>,
     used: AtomicU64,
 }
@@ -47,7 +47,7 @@ impl Pool {
     }
 
     pub fn with_limit(limit: usize) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(PoolState {
             limit: AtomicUsize::new(limit.max(LEAST)),
             slots: Mutex::default(),
             uses: AtomicU64::default(),
@@ -55,8 +55,8 @@ impl Pool {
     }
 
     /// Creates a slot for an open file.
-    pub fn slot(&self, handle: fs::File) -> Arc<Slot> {
-        let slot = Arc::new(Slot::default());
+    pub fn slot(&self, handle: fs::File) -> Arc<LogSlot> {
+        let slot = Arc::new(LogSlot::default());
         self.put(&slot, handle);
         let mut slots = lock(&self.0.slots);
         if slots.len() == slots.capacity() {
@@ -69,19 +69,19 @@ impl Pool {
     }
 
     /// Sets the handle of a slot.
-    pub fn put(&self, slot: &Slot, handle: fs::File) {
+    pub fn put(&self, slot: &LogSlot, handle: fs::File) {
         *lock(&slot.handle) = Some(Arc::new(handle));
         self.touch(slot);
     }
 
     /// Returns the handle of a slot; `None` if its file is closed.
-    pub fn get(&self, slot: &Slot) -> Option<Arc<fs::File>> {
+    pub fn get(&self, slot: &LogSlot) -> Option<Arc<fs::File>> {
         let handle = lock(&slot.handle).clone()?;
         self.touch(slot);
         Some(handle)
     }
 
-    fn touch(&self, slot: &Slot) {
+    fn touch(&self, slot: &LogSlot) {
         let uses = self.0.uses.fetch_add(1, Ordering::Relaxed) + 1;
         slot.used.store(uses, Ordering::Relaxed);
     }
@@ -105,7 +105,7 @@ impl Pool {
     }
 
     /// Returns the slots whose files are open.
-    fn open(&self) -> Vec<Arc<Slot>> {
+    fn open(&self) -> Vec<Arc<LogSlot>> {
         let mut slots = lock(&self.0.slots);
         slots.retain(|slot| slot.strong_count() > 0);
         let open = slots.iter().filter_map(Weak::upgrade);
@@ -122,7 +122,7 @@ impl Pool {
     }
 }
 
-impl Slot {
+impl LogSlot {
     /// Drops the handle without unlocking: the file stays locked while another thread writes to it.
     pub fn detach(&self) {
         lock(&self.handle).take();

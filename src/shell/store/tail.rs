@@ -7,7 +7,7 @@ use std::io;
 
 /// State of the end of a log.
 #[derive(Debug, Clone, Copy)]
-pub struct Tail {
+pub struct LogEnd {
     /// Length of the log in bytes.
     pub len: u64,
     /// Whether a part of a failed append is still in the file after `len`.
@@ -16,7 +16,7 @@ pub struct Tail {
     pub seen: bool,
 }
 
-impl Tail {
+impl LogEnd {
     /// Appends everything that `write` writes, or nothing.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl Tail {
             file.set_len(self.len)?;
             self.torn = false;
         }
-        let mut lines = Counted(file, Count::default());
+        let mut lines = CountingWriter(file, Count::default());
         let Err(e) = write(&mut lines) else {
             self.len += lines.1.0;
             return Ok(());
@@ -41,9 +41,9 @@ impl Tail {
 }
 
 /// Writer that counts the bytes written.
-struct Counted<'a>(&'a fs::File, Count);
+struct CountingWriter<'a>(&'a fs::File, Count);
 
-impl io::Write for Counted<'_> {
+impl io::Write for CountingWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let n = self.0.write(bytes)?;
         self.1.write(&bytes[..n])

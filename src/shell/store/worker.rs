@@ -1,7 +1,7 @@
 //! Thread for slow operations: syncs, cards and lists. It runs jobs in order, and finishes the queue when the
 //! program ends.
 
-use super::jobs::{Job, Jobs};
+use super::jobs::{DiskJob, Jobs};
 use super::names;
 use super::replaced::put;
 use super::unlinked;
@@ -51,7 +51,7 @@ struct WorkerState {
 #[derive(Debug, Default)]
 struct WorkerQueue {
     jobs: Jobs,
-    events: VecDeque<Event>,
+    events: VecDeque<JobResult>,
     /// Start time of the running job.
     busy_since: Option<Instant>,
     /// Whether the loop must check for finished appends.
@@ -62,12 +62,12 @@ struct WorkerQueue {
 
 /// Result of a job for one or more tickets.
 #[derive(Debug)]
-enum Event {
+enum JobResult {
     Synced(VecDeque<u64>, Result<(), Error>),
     Listed(VecDeque<(u64, Result<Vec<Card>, Error>)>),
 }
 
-impl Event {
+impl JobResult {
     /// Takes the event for the next ticket, and whether it was the last.
     fn next(&mut self) -> (Option<StoreEvent>, bool) {
         match self {
@@ -88,9 +88,9 @@ impl Event {
 
 /// Receiving end of the store's events.
 #[derive(Debug)]
-pub struct Events(Arc<WorkerState>);
+pub struct StoreEvents(Arc<WorkerState>);
 
-impl Events {
+impl StoreEvents {
     /// Waits for the next event; never ends.
     pub async fn next(&mut self) -> StoreEvent {
         loop {
@@ -134,7 +134,7 @@ impl WorkerState {
     }
 
     /// Waits for the next job; `None` when the queue is empty and closed.
-    fn next_job(&self) -> Option<Job> {
+    fn next_job(&self) -> Option<DiskJob> {
         let mut queue = self.queue();
         queue.busy_since = None;
         self.is_busy.store(false, Ordering::Relaxed);
@@ -171,7 +171,7 @@ impl WorkerState {
 }
 
 impl Worker {
-    pub fn start() -> io::Result<(Self, Events)> {
+    pub fn start() -> io::Result<(Self, StoreEvents)> {
         let state = Arc::new(WorkerState::default());
         let its = Arc::clone(&state);
         std::thread::Builder::new()
@@ -180,7 +180,7 @@ impl Worker {
         let thread = Thread {
             state: Arc::clone(&state),
         };
-        Ok((Self(Arc::new(thread)), Events(state)))
+        Ok((Self(Arc::new(thread)), StoreEvents(state)))
     }
 
     /// Returns `true` if the running job has lasted for at least `time`.
@@ -201,59 +201,59 @@ impl Worker {
 
     /// Answers a ticket without a sync.
     pub fn answer(&self, ticket: u64) {
-        let event = Event::Synced(tickets(ticket).into(), Ok(()));
+        let event = JobResult::Synced(tickets(ticket).into(), Ok(()));
         self.0.state.queue().events.push_back(event);
         self.0.state.done.notify_one();
     }
 
     /// Syncs a file. The ticket is always answered, unless it is 0, which stands for none.
     pub fn sync(&self, file: Arc<fs::File>, ticket: u64) {
-        self.give(Job::Sync(file, tickets(ticket)));
+        self.give(DiskJob::Sync(file, tickets(ticket)));
     }
 
     /// Writes the card of a log.
     pub fn describe(&self, path: PathBuf, card: Vec<u8>) {
-        self.give(Job::Describe(path, card));
+        self.give(DiskJob::Describe(path, card));
     }
 
     /// Writes the index of a log.
     pub fn store_index(&self, path: PathBuf, index: Vec<u8>) {
-        self.give(Job::Index(path, index));
+        self.give(DiskJob::Index(path, index));
     }
 
     /// Removes the card or the index of a log.
     pub fn remove(&self, path: PathBuf) {
-        self.give(Job::Remove(path));
+        self.give(DiskJob::Remove(path));
     }
 
     /// Reads the selected cards.
     pub fn list(&self, sessions: PathBuf, ticket: u64, query: CardQuery) {
-        self.give(Job::List(sessions, vec![(ticket, query)]));
+        self.give(DiskJob::List(sessions, vec![(ticket, query)]));
     }
 
     /// Ends the claims of other sessions on the id that an agent gave to a session.
     pub fn end_claims(&self, sessions: PathBuf, session: &str, created: &AgentSessionRecord) {
-        self.give(Job::EndClaims(
+        self.give(DiskJob::EndClaims(
             sessions,
             session.to_owned(),
             Box::new(created.clone()),
         ));
     }
 
-    fn give(&self, job: Job) {
+    fn give(&self, job: DiskJob) {
         let pushed = self.0.state.queue().jobs.push(job);
         match pushed {
             Ok(()) => self.0.state.work.notify_one(),
             // Runs on this thread: it is as fast as the removal of the log was.
-            Err(job @ Job::Remove(_)) => drop(do_job(job)),
-            Err(Job::Describe(path, _)) => {
+            Err(job @ DiskJob::Remove(_)) => drop(do_job(job)),
+            Err(DiskJob::Describe(path, _)) => {
                 let path = path.display();
                 warn!(%path, "the disk is slow; a session's index card is not written, and lists read its log instead");
             }
-            Err(Job::Index(path, _)) => {
+            Err(DiskJob::Index(path, _)) => {
                 debug!(path = %path.display(), "the index of a log is not written; opening reads more of the log");
             }
-            Err(Job::Sync(..) | Job::List(..) | Job::EndClaims(..)) => {
+            Err(DiskJob::Sync(..) | DiskJob::List(..) | DiskJob::EndClaims(..)) => {
                 warn!("the disk is slow; recent messages may be lost if the machine crashes");
             }
         }
@@ -285,9 +285,9 @@ impl Drop for Thread {
     }
 }
 
-fn do_job(job: Job) -> Option<Event> {
+fn do_job(job: DiskJob) -> Option<JobResult> {
     match job {
-        Job::Sync(file, tickets) => {
+        DiskJob::Sync(file, tickets) => {
             let outcome = reach_disk(&file).map_err(|e| {
                 let message = format!("cannot flush the session's log to disk: {e}");
                 Error::new(ErrorKind::Storage, message)
@@ -296,29 +296,29 @@ fn do_job(job: Job) -> Option<Event> {
                 warn!(%error, "cannot flush to disk; recent messages may be lost if the machine crashes");
                 return None;
             }
-            (!tickets.is_empty()).then_some(Event::Synced(tickets.into(), outcome))
+            (!tickets.is_empty()).then_some(JobResult::Synced(tickets.into(), outcome))
         }
-        Job::Describe(path, card) => {
+        DiskJob::Describe(path, card) => {
             if let Err(error) = put(&path, "card", &card) {
                 warn!(path = %path.display(), %error, "cannot write a session's index card");
             }
             None
         }
-        Job::Index(path, index) => {
+        DiskJob::Index(path, index) => {
             if let Err(error) = put(&path, names::NEW_INDEX, &index) {
                 warn!(path = %path.display(), %error, "cannot write the index of a session's log");
             }
             None
         }
-        Job::Remove(path) => {
+        DiskJob::Remove(path) => {
             let _ = fs::remove_file(path);
             None
         }
-        Job::EndClaims(sessions, session, created) => {
+        DiskJob::EndClaims(sessions, session, created) => {
             claims::end(&sessions, &session, &created);
             None
         }
-        Job::List(sessions, calls) => Some(Event::Listed(listed(&sessions, calls))),
+        DiskJob::List(sessions, calls) => Some(JobResult::Listed(listed(&sessions, calls))),
     }
 }
 

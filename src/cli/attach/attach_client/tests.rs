@@ -19,9 +19,9 @@ const TURN: &str = "t";
 /// Client that has found the session, in which no turn runs.
 fn looking() -> AttachClient {
     let args = Line::try_parse_from(["attach"]).unwrap().args;
-    let view = View::new(args.output.into(), false, true);
+    let view = RunView::new(args.output.into(), false, true);
     let questions = TerminalQuestions::new(None);
-    let target = Target::Session(SESSION.to_owned());
+    let target = AttachTarget::Session(SESSION.to_owned());
     let mut client = AttachClient::new(target, PathBuf::new(), questions, view, &args);
     client.choose();
     client.looked(attached(None));
@@ -96,9 +96,9 @@ fn prompt_between_both_attach_calls_is_shown_before_its_answer() {
     };
     assert!(at("hello") < at("an answer"), "{shown}");
     // Without a terminal, the client stays until the end of the turn.
-    assert_ne!(client.step, Step::Over);
+    assert_ne!(client.step, AttachStep::Over);
     chunk(&mut client, &json!({"type": "finish"}));
-    assert_eq!(client.step, Step::Over);
+    assert_eq!(client.step, AttachStep::Over);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Keys of agents that are not processes with a conversation.
 
-use super::super::fault::{Fault, KeyPath};
+use super::super::fault::{ConfigFault, KeyPath};
 use super::super::file::AgentTable;
 use crate::core::backend_options::{BackendOptions, HistoryLimit};
 use crate::proto::wire::Protocol;
@@ -13,7 +13,7 @@ pub fn backend(
     table: &AgentTable,
     protocol: Option<Protocol>,
     inherited: BackendOptions,
-) -> Result<BackendOptions, Fault> {
+) -> Result<BackendOptions, ConfigFault> {
     use Protocol::{Command, OpenAi, UiStream};
     let keys: [(&str, bool, &[Protocol]); 7] = [
         ("input", table.input.is_some(), &[Command]),
@@ -39,7 +39,7 @@ pub fn backend(
                 .map(|protocol| format!("{:?}", protocol.name()));
             let names = names.collect::<Vec<_>>().join(" or ");
             let why = format!("applies only to agents with protocol = {names}");
-            return Err(Fault::new(KeyPath::of(&[key]), why));
+            return Err(ConfigFault::new(KeyPath::of(&[key]), why));
         }
     }
     let mut headers = inherited.headers;

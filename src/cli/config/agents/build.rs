@@ -2,9 +2,9 @@
 
 use super::backend::backend;
 use super::locks;
-use super::{Base, ConfiguredAgent, Context, Definition, Parent, PermissionLayer};
+use super::{Base, ConfiguredAgent, Definition, Parent, PermissionLayer, ResolutionContext};
 use crate::cli::args::shared::stage;
-use crate::cli::config::fault::{Fault, KeyPath, Step};
+use crate::cli::config::fault::{ConfigFault, KeyPath, PathStep};
 use crate::cli::config::file::{AgentTable, OptionTable};
 use crate::cli::config::permissions::{each, not_both, table_of};
 use crate::cli::config::values::{Texts, TimeoutTable};
@@ -22,8 +22,8 @@ use std::time::Duration;
 pub fn agent(
     definition: &Definition<'_>,
     parent: Parent<'_>,
-    context: Context<'_>,
-) -> Result<ConfiguredAgent, Fault> {
+    context: ResolutionContext<'_>,
+) -> Result<ConfiguredAgent, ConfigFault> {
     let table = definition.table;
     let source = definition.source;
     let paths = Paths {
@@ -44,7 +44,7 @@ pub fn agent(
     }
     // An own variable may be invalid; those of the parent were checked with it.
     if let Some(why) = env.fault() {
-        return Err(Fault::new(KeyPath::of(&["env"]), why));
+        return Err(ConfigFault::new(KeyPath::of(&["env"]), why));
     }
     let mut mcp_servers = inherited.mcp_servers;
     for server in table.mcp_servers.iter().flat_map(|servers| &servers.0) {
@@ -57,7 +57,7 @@ pub fn agent(
     permissions.extend(layer(definition, context)?);
     let cwd = table.cwd.as_deref().map(|dir| paths.absolute(dir));
     let cwd = cwd.transpose();
-    let cwd = cwd.map_err(|why| Fault::new(KeyPath::of(&["cwd"]), why))?;
+    let cwd = cwd.map_err(|why| ConfigFault::new(KeyPath::of(&["cwd"]), why))?;
     let protocol = table.protocol.or(inherited.protocol);
     Ok(ConfiguredAgent {
         name: definition.name.to_owned(),
@@ -111,9 +111,9 @@ fn base(
     table: &AgentTable,
     parent: &Parent<'_>,
     paths: &Paths<'_>,
-    context: Context<'_>,
-) -> Result<Base, Fault> {
-    let wrong = |key, why: String| Err(Fault::new(KeyPath::of(&[key]), why));
+    context: ResolutionContext<'_>,
+) -> Result<Base, ConfigFault> {
+    let wrong = |key, why: String| Err(ConfigFault::new(KeyPath::of(&[key]), why));
     if let Some(base) = endpoint(table, parent)? {
         return Ok(base);
     }
@@ -150,7 +150,7 @@ fn base(
             let is_of_project = paths.dir.is_some() && command.contains('/');
             let command = if is_of_project {
                 let absolute = paths.absolute(command);
-                absolute.map_err(|why| Fault::new(KeyPath::of(&["command"]), why))?
+                absolute.map_err(|why| ConfigFault::new(KeyPath::of(&["command"]), why))?
             } else {
                 command.clone()
             };
@@ -170,15 +170,15 @@ fn base(
         (None, Some(base)) => Ok(base),
         (None, None) => {
             let why = "the agent has no program; add use, command, url or extends";
-            Err(Fault::of_key(KeyPath::default(), why))
+            Err(ConfigFault::of_key(KeyPath::default(), why))
         }
     }
 }
 
 /// Returns the address of an HTTP endpoint, which stands in the place of a program; `None` for an agent of
 /// another protocol.
-fn endpoint(table: &AgentTable, parent: &Parent<'_>) -> Result<Option<Base>, Fault> {
-    let wrong = |key, why: &str| Err(Fault::new(KeyPath::of(&[key]), why.to_owned()));
+fn endpoint(table: &AgentTable, parent: &Parent<'_>) -> Result<Option<Base>, ConfigFault> {
+    let wrong = |key, why: &str| Err(ConfigFault::new(KeyPath::of(&[key]), why.to_owned()));
     let inherited = match parent {
         Parent::Agent(parent) => Some(parent),
         Parent::None | Parent::Builtin(_) => None,
@@ -221,8 +221,8 @@ fn endpoint(table: &AgentTable, parent: &Parent<'_>) -> Result<Option<Base>, Fau
 /// Returns the permissions that a definition adds, checked.
 fn layer(
     definition: &Definition<'_>,
-    context: Context<'_>,
-) -> Result<Option<PermissionLayer>, Fault> {
+    context: ResolutionContext<'_>,
+) -> Result<Option<PermissionLayer>, ConfigFault> {
     let Some(permissions) = &definition.table.permissions else {
         return Ok(None);
     };
@@ -246,11 +246,11 @@ fn joined(inherited: Option<String>, own: Option<&str>) -> Option<String> {
     }
 }
 
-fn asks(table: &AgentTable, inherited: Option<Asking>) -> Result<Option<Asking>, Fault> {
+fn asks(table: &AgentTable, inherited: Option<Asking>) -> Result<Option<Asking>, ConfigFault> {
     match &table.asks {
         Some(Asking::Modes(modes)) if modes.is_empty() => {
             let why = "names no mode; use \"never\" for an agent that does not ask";
-            Err(Fault::new(KeyPath::of(&["asks"]), why.to_owned()))
+            Err(ConfigFault::new(KeyPath::of(&["asks"]), why.to_owned()))
         }
         own => Ok(own.clone().or(inherited)),
     }
@@ -260,8 +260,8 @@ fn options(
     table: &AgentTable,
     inherited: SessionOptions,
     paths: &Paths<'_>,
-    context: Context<'_>,
-) -> Result<SessionOptions, Fault> {
+    context: ResolutionContext<'_>,
+) -> Result<SessionOptions, ConfigFault> {
     let mut scratch = context.policy.without_rules();
     for (key, texts, effect) in [
         ("tools", &table.tools, Effect::Allow),
@@ -275,8 +275,8 @@ fn options(
     let own = table.options.as_ref().unwrap_or(&none);
     let directory = |(n, dir): (usize, &String)| {
         paths.absolute(dir).map_err(|why| {
-            let path = KeyPath::of(&["options", "add_dirs"]).then(Step::Item(n));
-            Fault::new(path, why)
+            let path = KeyPath::of(&["options", "add_dirs"]).then(PathStep::Item(n));
+            ConfigFault::new(path, why)
         })
     };
     let directories = own.add_dirs.as_ref().map(|dirs| {
@@ -285,7 +285,10 @@ fn options(
     });
     if let Some(Err(why)) = own.output_schema.as_ref().map(OutputSchema::compile) {
         let path = KeyPath::of(&["options", "output_schema"]);
-        return Err(Fault::new(path, format!("not a valid JSON schema: {why}")));
+        return Err(ConfigFault::new(
+            path,
+            format!("not a valid JSON schema: {why}"),
+        ));
     }
     let list = |texts: &Option<Texts>| texts.as_ref().map(|texts| texts.as_slice().to_vec());
     Ok(SessionOptions {
@@ -307,11 +310,11 @@ fn options(
 /// Time limits by stage.
 type StageLimits = Vec<(Timeout, Option<Duration>)>;
 
-fn limits(own: Option<&TimeoutTable>, inherited: StageLimits) -> Result<StageLimits, Fault> {
+fn limits(own: Option<&TimeoutTable>, inherited: StageLimits) -> Result<StageLimits, ConfigFault> {
     let mut limits = inherited;
     let path = KeyPath::of(&["timeout"]);
     let mut set = |name: &str, limit: &str, path: KeyPath| {
-        let (wait, limit) = stage(name, limit).map_err(|why| Fault::new(path, why))?;
+        let (wait, limit) = stage(name, limit).map_err(|why| ConfigFault::new(path, why))?;
         limits.retain(|(known, _)| *known != wait);
         limits.push((wait, limit));
         Ok(())

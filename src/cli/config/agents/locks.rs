@@ -1,7 +1,7 @@
 //! Keys that a project's file may use only if the user trusts it: those that start or change programs, or
 //! may allow more.
 
-use super::{Context, Definition, Parent};
+use super::{Definition, Parent, ResolutionContext};
 use crate::cli::config::file::AgentTable;
 
 /// Returns the reason why an agent cannot be used before the user trusts the file that defines it, or `None`
@@ -9,7 +9,7 @@ use crate::cli::config::file::AgentTable;
 pub fn reason(
     definition: &Definition<'_>,
     parent: &Parent<'_>,
-    context: Context<'_>,
+    context: ResolutionContext<'_>,
 ) -> Option<String> {
     if !definition.source.is_untrusted() {
         return None;

@@ -5,7 +5,7 @@ mod policies;
 mod projects;
 
 use super::*;
-use crate::cli::config::source::Origin;
+use crate::cli::config::source::FileOwner;
 use crate::cli::config::{Config, combine};
 use crate::core::error::Error;
 
@@ -13,10 +13,10 @@ const HOME: &str = "/home/me";
 
 /// Reads a user's file and a project's file; `claude` is the built-in agent.
 fn read(user: &str, project: Option<(&str, bool)>) -> Result<Config, Error> {
-    let mut sources = vec![Source::parse("/u.toml", user, Origin::User)?];
+    let mut sources = vec![ConfigSource::parse("/u.toml", user, FileOwner::User)?];
     if let Some((text, is_trusted)) = project {
-        let origin = Origin::Project { is_trusted };
-        sources.push(Source::parse("/p/.acpipe.toml", text, origin)?);
+        let origin = FileOwner::Project { is_trusted };
+        sources.push(ConfigSource::parse("/p/.acpipe.toml", text, origin)?);
     }
     combine(&sources, Some(HOME.to_owned()), (None, None), &|name| {
         name == "claude"

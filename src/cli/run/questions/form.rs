@@ -11,7 +11,7 @@ const DEFAULT: usize = 40;
 
 /// Form with the values entered so far.
 #[derive(Debug)]
-pub struct Form {
+pub struct FormQuestion {
     message: String,
     deadline_ms: Option<u64>,
     fields: Vec<Field>,
@@ -28,7 +28,7 @@ struct Field {
     description: String,
     required: bool,
     default: Option<Value>,
-    kind: Kind,
+    kind: FieldKind,
     /// `true` if the value must not be shown while it is typed.
     is_secret: bool,
     /// Minimum and maximum of a number, of a text's length, or of how many choices are selected.
@@ -36,26 +36,26 @@ struct Field {
 }
 
 #[derive(Debug)]
-enum Kind {
+enum FieldKind {
     /// Text with its `format`; empty for none.
     Text(String),
     Number {
         whole: bool,
     },
     Flag,
-    One(Vec<Choice>),
+    One(Vec<FieldChoice>),
     /// Any number of the choices; free texts if the list is empty.
-    Some(Vec<Choice>),
+    Some(Vec<FieldChoice>),
 }
 
 #[derive(Debug)]
-struct Choice {
+struct FieldChoice {
     value: Value,
     title: String,
     description: String,
 }
 
-impl Form {
+impl FormQuestion {
     pub fn new(params: &QuestionParams) -> Self {
         let schema = params.schema.as_ref();
         let required = schema.and_then(|s| s["required"].as_array());
@@ -100,7 +100,7 @@ impl Form {
             usize::MAX,
         );
         view.words(&field.description);
-        let (Kind::One(choices) | Kind::Some(choices)) = &field.kind else {
+        let (FieldKind::One(choices) | FieldKind::Some(choices)) = &field.kind else {
             return;
         };
         for (n, choice) in choices.iter().enumerate() {
@@ -165,13 +165,15 @@ impl Field {
         let text = |field: &str| schema[field].as_str().unwrap_or_default().to_owned();
         let items = &schema["items"];
         let (kind, least, most) = match schema["type"].as_str() {
-            Some("integer") => (Kind::Number { whole: true }, "minimum", "maximum"),
-            Some("number") => (Kind::Number { whole: false }, "minimum", "maximum"),
-            Some("boolean") => (Kind::Flag, "", ""),
-            Some("array") => (Kind::Some(choices(items)), "minItems", "maxItems"),
+            Some("integer") => (FieldKind::Number { whole: true }, "minimum", "maximum"),
+            Some("number") => (FieldKind::Number { whole: false }, "minimum", "maximum"),
+            Some("boolean") => (FieldKind::Flag, "", ""),
+            Some("array") => (FieldKind::Some(choices(items)), "minItems", "maxItems"),
             _ => match choices(schema) {
-                none if none.is_empty() => (Kind::Text(text("format")), "minLength", "maxLength"),
-                choices => (Kind::One(choices), "", ""),
+                none if none.is_empty() => {
+                    (FieldKind::Text(text("format")), "minLength", "maxLength")
+                }
+                choices => (FieldKind::One(choices), "", ""),
             },
         };
         let title = Some(text("title")).filter(|title| !title.is_empty());
@@ -190,14 +192,14 @@ impl Field {
     /// Describes the expected input.
     fn wanted(&self) -> String {
         let what = match &self.kind {
-            Kind::Text(format) if format.is_empty() => "text".to_owned(),
-            Kind::Text(format) => format!("text ({})", short(format, DEFAULT)),
-            Kind::Number { whole: true } => "a whole number".to_owned(),
-            Kind::Number { whole: false } => "a number".to_owned(),
-            Kind::Flag => "y/n".to_owned(),
-            Kind::One(choices) => format!("one of 1-{}", choices.len()),
-            Kind::Some(choices) if choices.is_empty() => "texts, with commas".to_owned(),
-            Kind::Some(choices) => format!("some of 1-{}, with commas", choices.len()),
+            FieldKind::Text(format) if format.is_empty() => "text".to_owned(),
+            FieldKind::Text(format) => format!("text ({})", short(format, DEFAULT)),
+            FieldKind::Number { whole: true } => "a whole number".to_owned(),
+            FieldKind::Number { whole: false } => "a number".to_owned(),
+            FieldKind::Flag => "y/n".to_owned(),
+            FieldKind::One(choices) => format!("one of 1-{}", choices.len()),
+            FieldKind::Some(choices) if choices.is_empty() => "texts, with commas".to_owned(),
+            FieldKind::Some(choices) => format!("some of 1-{}, with commas", choices.len()),
         };
         match &self.default {
             Some(default) => {
@@ -224,29 +226,29 @@ impl Field {
             };
         }
         let value = match &self.kind {
-            Kind::Text(_) => {
+            FieldKind::Text(_) => {
                 self.bounded(count(line.chars()), " characters")?;
                 line.into()
             }
-            Kind::Number { whole: true } => {
+            FieldKind::Number { whole: true } => {
                 let number: i64 = line.parse().map_err(|_| "enter a whole number")?;
                 #[expect(clippy::cast_precision_loss, reason = "bounds are no larger")]
                 self.bounded(number as f64, "")?;
                 number.into()
             }
-            Kind::Number { whole: false } => {
+            FieldKind::Number { whole: false } => {
                 let number: Option<f64> = line.parse().ok().filter(|n: &f64| n.is_finite());
                 let number = number.ok_or("enter a number")?;
                 self.bounded(number, "")?;
                 number.into()
             }
-            Kind::Flag => match line.to_lowercase().as_str() {
+            FieldKind::Flag => match line.to_lowercase().as_str() {
                 "y" | "yes" | "true" => true.into(),
                 "n" | "no" | "false" => false.into(),
                 _ => return Err("enter y or n".to_owned()),
             },
-            Kind::One(choices) => choose(choices, line)?,
-            Kind::Some(choices) => {
+            FieldKind::One(choices) => choose(choices, line)?,
+            FieldKind::Some(choices) => {
                 let words = line
                     .split(',')
                     .map(str::trim)
@@ -284,13 +286,13 @@ fn count(things: impl Iterator) -> f64 {
 }
 
 /// Reads the choices of a schema: `enum` with optional `enumNames`, or `oneOf` or `anyOf` with titles.
-fn choices(schema: &Value) -> Vec<Choice> {
+fn choices(schema: &Value) -> Vec<FieldChoice> {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
     if let Some(values) = schema["enum"].as_array() {
-        let choice = |(n, value): (usize, &Value)| Choice {
+        let choice = |(n, value): (usize, &Value)| FieldChoice {
             title: schema["enumNames"][n]
                 .as_str()
                 .map_or_else(|| text(value), str::to_owned),
@@ -304,7 +306,7 @@ fn choices(schema: &Value) -> Vec<Choice> {
         .or_else(|| schema["anyOf"].as_array());
     let choice = |titled: &Value| {
         let value = titled.get("const")?.clone();
-        Some(Choice {
+        Some(FieldChoice {
             title: titled["title"]
                 .as_str()
                 .map_or_else(|| text(&value), str::to_owned),
@@ -319,9 +321,10 @@ fn choices(schema: &Value) -> Vec<Choice> {
 }
 
 /// Finds a choice by its value or title, else by its number.
-fn choose(choices: &[Choice], word: &str) -> Result<Value, String> {
+fn choose(choices: &[FieldChoice], word: &str) -> Result<Value, String> {
     let same = |text: &str| text.trim().to_lowercase() == word.to_lowercase();
-    let named = |choice: &&Choice| choice.value.as_str().is_some_and(same) || same(&choice.title);
+    let named =
+        |choice: &&FieldChoice| choice.value.as_str().is_some_and(same) || same(&choice.title);
     let numbered = || choices.get(word.parse::<usize>().ok()?.checked_sub(1)?);
     match choices.iter().find(named).or_else(numbered) {
         Some(choice) => Ok(choice.value.clone()),

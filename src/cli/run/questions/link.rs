@@ -12,9 +12,9 @@ const HOST: usize = 255;
 
 /// Address to open. acpipe shows it but never opens it.
 #[derive(Debug)]
-pub struct Link(pub QuestionParams);
+pub struct LinkQuestion(pub QuestionParams);
 
-impl Link {
+impl LinkQuestion {
     pub fn show(&self, view: &mut PromptView) {
         let url = self.0.url.as_deref().unwrap_or_default();
         view.line("\x1b[1macpipe: the agent asks you to open a URL\x1b[0m");
@@ -54,12 +54,12 @@ fn host(url: &str) -> Option<&str> {
 
 /// Plan to approve, shown in full.
 #[derive(Debug)]
-pub struct Plan {
+pub struct PlanQuestion {
     params: QuestionParams,
     keys: Keys,
 }
 
-impl Plan {
+impl PlanQuestion {
     pub fn new(params: QuestionParams) -> Self {
         Self {
             keys: Keys::new(&params.options),

@@ -15,12 +15,12 @@ const NAME: usize = 60;
 
 /// Permission request with its keys.
 #[derive(Debug)]
-pub struct Permission {
+pub struct PermissionQuestion {
     params: PermissionParams,
     keys: Keys,
 }
 
-impl Permission {
+impl PermissionQuestion {
     pub fn new(params: &PermissionParams) -> Self {
         Self {
             keys: Keys::new(&params.options),

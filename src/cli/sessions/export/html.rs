@@ -2,7 +2,9 @@
 //! is shown as text, and the content security policy allows no script and no resource.
 
 use crate::cli::sessions::age::exact;
-use crate::cli::sessions::conversation::{Entry, Item, Role, ToolCall};
+use crate::cli::sessions::conversation::{
+    Author, ConversationCall, ConversationEntry, ConversationItem,
+};
 use crate::core::printable::printable;
 use crate::core::store::Card;
 use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
@@ -41,8 +43,8 @@ pub fn end(out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes a message.
-pub fn entry(entry: &Entry, out: &mut dyn Write) -> io::Result<()> {
-    let class = if entry.role == Role::User {
+pub fn entry(entry: &ConversationEntry, out: &mut dyn Write) -> io::Result<()> {
+    let class = if entry.role == Author::User {
         " class=\"user\""
     } else {
         ""
@@ -60,41 +62,47 @@ pub fn entry(entry: &Entry, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</article>")
 }
 
-fn write_item(item: &Item, role: &Role, out: &mut dyn Write) -> io::Result<()> {
+fn write_item(item: &ConversationItem, role: &Author, out: &mut dyn Write) -> io::Result<()> {
     match item {
-        Item::Text(text) if *role == Role::Agent => writeln!(out, "{}", rendered(text)),
-        Item::Text(text) => writeln!(out, "<p>{}</p>", escaped(text)),
-        Item::Thought(text) => {
+        ConversationItem::Text(text) if *role == Author::Agent => {
+            writeln!(out, "{}", rendered(text))
+        }
+        ConversationItem::Text(text) => writeln!(out, "<p>{}</p>", escaped(text)),
+        ConversationItem::Thought(text) => {
             let text = rendered(text);
             writeln!(
                 out,
                 "<details><summary>Thoughts</summary>\n{text}\n</details>"
             )
         }
-        Item::File(name) => writeln!(out, "<p class=\"note\">File: {}</p>", escaped(name)),
-        Item::Tool(call) => tool(call, out),
-        Item::Plan(entries) => {
+        ConversationItem::File(name) => {
+            writeln!(out, "<p class=\"note\">File: {}</p>", escaped(name))
+        }
+        ConversationItem::Tool(call) => tool(call, out),
+        ConversationItem::Plan(entries) => {
             writeln!(out, "<ul class=\"plan\">")?;
             for (progress, text) in entries {
                 writeln!(out, "<li>{} {}</li>", progress.mark(), escaped(text))?;
             }
             writeln!(out, "</ul>")
         }
-        Item::Decision(decision) => {
+        ConversationItem::Decision(decision) => {
             writeln!(out, "<p class=\"note\">{}</p>", escaped(&decision.reason))
         }
-        Item::Question(question, outcome) => writeln!(
+        ConversationItem::Question(question, outcome) => writeln!(
             out,
             "<p>{}<br><span class=\"note\">{}</span></p>",
             escaped(question),
             escaped(outcome)
         ),
-        Item::Note(note) => writeln!(out, "<p class=\"note\">{}</p>", escaped(note)),
-        Item::Error(error) => writeln!(out, "<p class=\"error\">{}</p>", escaped(error)),
+        ConversationItem::Note(note) => writeln!(out, "<p class=\"note\">{}</p>", escaped(note)),
+        ConversationItem::Error(error) => {
+            writeln!(out, "<p class=\"error\">{}</p>", escaped(error))
+        }
     }
 }
 
-fn tool(call: &ToolCall, out: &mut dyn Write) -> io::Result<()> {
+fn tool(call: &ConversationCall, out: &mut dyn Write) -> io::Result<()> {
     let outcome = call.outcome.name();
     let class = outcome.split(' ').next().unwrap_or_default();
     writeln!(

@@ -3,7 +3,9 @@
 use super::html::escaped;
 use crate::cli::columns::one_line;
 use crate::cli::sessions::age::exact;
-use crate::cli::sessions::conversation::{Entry, Item, Progress, Role, ToolCall};
+use crate::cli::sessions::conversation::{
+    Author, ConversationCall, ConversationEntry, ConversationItem, PlanEntryStatus,
+};
 use crate::core::store::Card;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -18,7 +20,7 @@ pub fn head(card: &Card, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes a message.
-pub fn entry(entry: &Entry, out: &mut dyn Write) -> io::Result<()> {
+pub fn entry(entry: &ConversationEntry, out: &mut dyn Write) -> io::Result<()> {
     let time = entry
         .at
         .as_ref()
@@ -31,11 +33,11 @@ pub fn entry(entry: &Entry, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn write_item(item: &Item, role: &Role, out: &mut dyn Write) -> io::Result<()> {
+fn write_item(item: &ConversationItem, role: &Author, out: &mut dyn Write) -> io::Result<()> {
     match item {
-        Item::Text(text) if *role == Role::Agent => writeln!(out, "{}", closed(text)),
+        ConversationItem::Text(text) if *role == Author::Agent => writeln!(out, "{}", closed(text)),
         // A prompt is shown as it was typed.
-        Item::Text(text) => {
+        ConversationItem::Text(text) => {
             for line in text.lines() {
                 let line = format!("> {}", plain(line));
                 // Two spaces keep the line break.
@@ -43,32 +45,32 @@ fn write_item(item: &Item, role: &Role, out: &mut dyn Write) -> io::Result<()> {
             }
             Ok(())
         }
-        Item::Thought(text) => folded("Thoughts", &closed(text), out),
-        Item::File(name) => writeln!(out, "File: {}", code(name)),
-        Item::Tool(call) => tool(call, out),
-        Item::Plan(entries) => {
+        ConversationItem::Thought(text) => folded("Thoughts", &closed(text), out),
+        ConversationItem::File(name) => writeln!(out, "File: {}", code(name)),
+        ConversationItem::Tool(call) => tool(call, out),
+        ConversationItem::Plan(entries) => {
             writeln!(out, "**Plan**\n")?;
             for (progress, text) in entries {
                 let (mark, note) = match progress {
-                    Progress::Done => ("[x]", ""),
-                    Progress::Running => ("[ ]", " (running)"),
-                    Progress::Pending => ("[ ]", ""),
+                    PlanEntryStatus::Done => ("[x]", ""),
+                    PlanEntryStatus::Running => ("[ ]", " (running)"),
+                    PlanEntryStatus::Pending => ("[ ]", ""),
                 };
                 writeln!(out, "- {mark} {}{note}", plain(text))?;
             }
             Ok(())
         }
-        Item::Decision(decision) => writeln!(out, "*{}*", plain(&decision.reason)),
-        Item::Question(question, outcome) => {
+        ConversationItem::Decision(decision) => writeln!(out, "*{}*", plain(&decision.reason)),
+        ConversationItem::Question(question, outcome) => {
             writeln!(out, "**Question:** {}  ", plain(&one_line(question)))?;
             writeln!(out, "*{}*", plain(&one_line(outcome)))
         }
-        Item::Note(note) => writeln!(out, "*{}*", plain(note)),
-        Item::Error(error) => writeln!(out, "**Error:** {}", plain(&one_line(error))),
+        ConversationItem::Note(note) => writeln!(out, "*{}*", plain(note)),
+        ConversationItem::Error(error) => writeln!(out, "**Error:** {}", plain(&one_line(error))),
     }
 }
 
-fn tool(call: &ToolCall, out: &mut dyn Write) -> io::Result<()> {
+fn tool(call: &ConversationCall, out: &mut dyn Write) -> io::Result<()> {
     let title = match call.title.as_str() {
         "" => String::new(),
         title => format!(" {}", escaped(title)),

@@ -103,7 +103,7 @@ impl Frames {
     fn block_start<'a>(
         &mut self,
         frame: &Frame<'a>,
-        event: &claude::Event<'a>,
+        event: &claude::StreamEvent<'a>,
         out: &mut LineSink<'a, '_>,
     ) {
         let Some(raw) = event.block.filter(|raw| is_object(raw)) else {
@@ -170,7 +170,7 @@ impl Frames {
     fn delta<'a>(
         &mut self,
         frame: &Frame<'a>,
-        event: &claude::Event<'a>,
+        event: &claude::StreamEvent<'a>,
         out: &mut LineSink<'a, '_>,
     ) {
         let Some(delta) = &event.delta else {
@@ -262,7 +262,7 @@ impl Frames {
     fn block_stop<'a>(
         &mut self,
         frame: &Frame<'a>,
-        event: &claude::Event<'a>,
+        event: &claude::StreamEvent<'a>,
         out: &mut LineSink<'a, '_>,
     ) {
         let index = event.index();

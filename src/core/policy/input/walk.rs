@@ -1,7 +1,7 @@
 //! Walk through the JSON of a call: each value is passed to [`ParsedInput`] with its position.
 
 use super::{CommandText, DEEPEST, MOST, MOST_WORDS, ParsedInput};
-use crate::core::policy::members::{Group, Role};
+use crate::core::policy::members::{Group, MemberRole};
 use crate::core::policy::patch::codex_files;
 use crate::core::policy::path::uri_path;
 use Position::Member;
@@ -12,7 +12,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Position {
     /// Value of a member with this role; the members of an input and of its wrappers are at the top level.
-    Member(Role),
+    Member(MemberRole),
     /// Word of a command.
     Word,
     /// Argument beside a command.
@@ -75,51 +75,59 @@ impl Walk<'_> {
 
     /// Returns the position of a member of the current object.
     fn member(&mut self, key: &str) -> Position {
-        let role = |is_top| Role::of(key, self.group, is_top);
+        let role = |is_top| MemberRole::of(key, self.group, is_top);
         match self.place {
             Position::Shown | Position::ShownType | Position::ShownPath | Position::ShownUri => {
                 match role(false) {
-                    Role::Path | Role::Base | Role::Label => Position::ShownPath,
-                    Role::Uri => Position::ShownUri,
+                    MemberRole::Path | MemberRole::Base | MemberRole::Label => Position::ShownPath,
+                    MemberRole::Uri => Position::ShownUri,
                     _ if key == "type" => Position::ShownType,
                     _ => Position::Shown,
                 }
             }
-            Position::Word | Position::Argument => Member(Role::Unknown),
-            Member(Role::Changes) => {
+            Position::Word | Position::Argument => Member(MemberRole::Unknown),
+            Member(MemberRole::Changes) => {
                 self.found.keep_path(key);
                 (self.found.edits, self.found.has_path) = (true, true);
-                Member(Role::Items)
+                Member(MemberRole::Items)
             }
             Member(around) => {
-                let is_top = matches!(around, Role::Wrapper | Role::Arguments | Role::Command);
+                let is_top = matches!(
+                    around,
+                    MemberRole::Wrapper | MemberRole::Arguments | MemberRole::Command
+                );
                 let role = role(is_top);
                 self.note_key(key, around, role);
-                self.found.edits |= role == Role::Items && is_top;
+                self.found.edits |= role == MemberRole::Items && is_top;
                 match (around, role) {
                     _ if self.is_below_unknown => {
-                        self.found.edits |= role == Role::Edited;
+                        self.found.edits |= role == MemberRole::Edited;
                         Member(role.below_unknown())
                     }
-                    (Role::Tree | Role::Parsed, Role::Path | Role::Base | Role::Label) => {
-                        Position::ShownPath
-                    }
                     (
-                        Role::Tree,
-                        Role::Unknown | Role::Text | Role::Written | Role::Pattern | Role::Items,
-                    ) => Member(Role::Tree),
+                        MemberRole::Tree | MemberRole::Parsed,
+                        MemberRole::Path | MemberRole::Base | MemberRole::Label,
+                    ) => Position::ShownPath,
                     (
-                        Role::Parsed,
-                        Role::Unknown
-                        | Role::Text
-                        | Role::Written
-                        | Role::Script
-                        | Role::Pattern
-                        | Role::Tree
-                        | Role::Items,
-                    ) => Member(Role::Parsed),
+                        MemberRole::Tree,
+                        MemberRole::Unknown
+                        | MemberRole::Text
+                        | MemberRole::Written
+                        | MemberRole::Pattern
+                        | MemberRole::Items,
+                    ) => Member(MemberRole::Tree),
+                    (
+                        MemberRole::Parsed,
+                        MemberRole::Unknown
+                        | MemberRole::Text
+                        | MemberRole::Written
+                        | MemberRole::Script
+                        | MemberRole::Pattern
+                        | MemberRole::Tree
+                        | MemberRole::Items,
+                    ) => Member(MemberRole::Parsed),
                     (_, role) => {
-                        self.found.whole &= is_top || role != Role::Arguments;
+                        self.found.whole &= is_top || role != MemberRole::Arguments;
                         Member(role)
                     }
                 }
@@ -128,9 +136,12 @@ impl Walk<'_> {
     }
 
     /// Keeps a key that may be a path: in changes by file, the keys are not names of members.
-    fn note_key(&mut self, key: &str, around: Role, role: Role) {
-        let is_by_path = matches!(around, Role::Path | Role::Base | Role::Items) && !self.is_listed;
-        let is_unknown = role == Role::Unknown;
+    fn note_key(&mut self, key: &str, around: MemberRole, role: MemberRole) {
+        let is_by_path = matches!(
+            around,
+            MemberRole::Path | MemberRole::Base | MemberRole::Items
+        ) && !self.is_listed;
+        let is_unknown = role == MemberRole::Unknown;
         if key.contains(['/', '\\']) || key.starts_with('~') || is_by_path && is_unknown {
             self.found.keep_unknown(key);
         } else if self.is_below_unknown && is_unknown {
@@ -140,16 +151,16 @@ impl Walk<'_> {
 }
 
 impl<'de> DeserializeSeed<'de> for Walk<'_> {
-    type Value = Shape;
+    type Value = ValueShape;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Shape, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ValueShape, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 /// Shape of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum ValueShape {
     Text,
     /// List or object.
     Tree,
@@ -158,13 +169,13 @@ enum Shape {
 }
 
 impl<'de> Visitor<'de> for Walk<'_> {
-    type Value = Shape;
+    type Value = ValueShape;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Shape, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<ValueShape, E> {
         match self.place {
             Member(role) => {
                 self.found.whole &= !self.is_below_unknown || text.trim().is_empty();
@@ -192,47 +203,47 @@ impl<'de> Visitor<'de> for Walk<'_> {
                 }
             }
         }
-        Ok(Shape::Text)
+        Ok(ValueShape::Text)
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Shape, E> {
+    fn visit_unit<E: Error>(self) -> Result<ValueShape, E> {
         self.no_text();
-        Ok(Shape::Other)
+        Ok(ValueShape::Other)
     }
 
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Shape, E> {
+    fn visit_bool<E: Error>(self, _: bool) -> Result<ValueShape, E> {
         self.no_text();
-        Ok(Shape::Other)
+        Ok(ValueShape::Other)
     }
 
-    fn visit_i64<E: Error>(self, _: i64) -> Result<Shape, E> {
+    fn visit_i64<E: Error>(self, _: i64) -> Result<ValueShape, E> {
         self.no_text();
-        Ok(Shape::Other)
+        Ok(ValueShape::Other)
     }
 
-    fn visit_u64<E: Error>(self, _: u64) -> Result<Shape, E> {
+    fn visit_u64<E: Error>(self, _: u64) -> Result<ValueShape, E> {
         self.no_text();
-        Ok(Shape::Other)
+        Ok(ValueShape::Other)
     }
 
-    fn visit_f64<E: Error>(self, _: f64) -> Result<Shape, E> {
+    fn visit_f64<E: Error>(self, _: f64) -> Result<ValueShape, E> {
         self.no_text();
-        Ok(Shape::Other)
+        Ok(ValueShape::Other)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Shape, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ValueShape, A::Error> {
         self.is_too_deep::<A::Error>()?;
         let place = match self.place {
-            Member(Role::Command) => {
+            Member(MemberRole::Command) => {
                 self.found.keep_command(CommandText::Arguments(Vec::new()));
                 Position::Word
             }
-            Position::Word | Position::Argument | Member(Role::Directory) => {
+            Position::Word | Position::Argument | Member(MemberRole::Directory) => {
                 self.found.whole = false;
                 self.place
             }
-            Member(Role::Arguments) => Position::Argument,
-            Member(Role::Text | Role::Wrapper) => Member(Role::Unknown),
+            Member(MemberRole::Arguments) => Position::Argument,
+            Member(MemberRole::Text | MemberRole::Wrapper) => Member(MemberRole::Unknown),
             place => place,
         };
         let mut words = Vec::new();
@@ -250,26 +261,29 @@ impl<'de> Visitor<'de> for Walk<'_> {
                 break;
             };
             let kept = self.found.strings.get(before..).unwrap_or_default();
-            if let (Shape::Text, [word], 0..MOST_WORDS) = (shape, kept, words.len()) {
+            if let (ValueShape::Text, [word], 0..MOST_WORDS) = (shape, kept, words.len()) {
                 words.push(word.clone());
             }
         }
-        let names_nothing = matches!(place, Member(Role::Text | Role::Tree | Role::Edited));
+        let names_nothing = matches!(
+            place,
+            Member(MemberRole::Text | MemberRole::Tree | MemberRole::Edited)
+        );
         if matches!(place, Member(_)) && !names_nothing {
             self.found.keep_joined(&words);
         }
-        Ok(Shape::Tree)
+        Ok(ValueShape::Tree)
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Shape, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<ValueShape, A::Error> {
         self.is_too_deep::<A::Error>()?;
         if matches!(
             self.place,
-            Position::Word | Position::Argument | Member(Role::Command)
+            Position::Word | Position::Argument | Member(MemberRole::Command)
         ) {
             self.found.whole = false;
         }
-        if self.place == Member(Role::Script) {
+        if self.place == Member(MemberRole::Script) {
             (self.found.whole, self.found.runs) = (false, true);
         }
         if let Member(role) = self.place {
@@ -288,12 +302,15 @@ impl<'de> Visitor<'de> for Walk<'_> {
                 is_below_unknown: self.is_below_unknown,
                 is_listed: false,
             })?;
-            if place == Member(Role::Unknown) && shape == Shape::Tree && !self.is_below_unknown {
+            if place == Member(MemberRole::Unknown)
+                && shape == ValueShape::Tree
+                && !self.is_below_unknown
+            {
                 self.found.keep_string(&key);
             }
         }
         self.found.join_arguments(at);
         (self.found.arguments, self.found.programs) = (outer, programs);
-        Ok(Shape::Tree)
+        Ok(ValueShape::Tree)
     }
 }

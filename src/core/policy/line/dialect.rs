@@ -6,7 +6,7 @@
     clippy::struct_excessive_bools,
     reason = "each is a difference between shells, independent of the others"
 )]
-pub struct Dialect {
+pub struct ShellDialect {
     /// `&>` is a redirection, rather than `&` and `>` (dash).
     pub ampersand: bool,
     /// `$'…'` has escapes, and the `$` of `$"…"` is not part of the word.
@@ -32,7 +32,7 @@ pub enum Braces {
 }
 
 /// Dialect of bash, which is read first.
-pub const BASH: Dialect = Dialect {
+pub const BASH: ShellDialect = ShellDialect {
     ampersand: true,
     dollar_quotes: true,
     comments: true,
@@ -42,7 +42,7 @@ pub const BASH: Dialect = Dialect {
 };
 
 /// Condition under which shells differ in a text, and the change of dialect to read it the other way.
-type DialectSwitch = (bool, fn(Dialect) -> Dialect);
+type DialectSwitch = (bool, fn(ShellDialect) -> ShellDialect);
 
 /// Returns `true` if a text may have a here-document; `\` and a line end may split the operator.
 pub fn may_have_documents(text: &str) -> bool {
@@ -51,26 +51,29 @@ pub fn may_have_documents(text: &str) -> bool {
 
 /// Returns the dialects that may read this text differently, starting with bash.
 #[must_use]
-pub fn dialects(text: &str) -> Vec<Dialect> {
+pub fn dialects(text: &str) -> Vec<ShellDialect> {
     let has = |part: &str| text.contains(part);
     let turns: [DialectSwitch; 5] = [
-        (has("&>"), |d| Dialect {
+        (has("&>"), |d| ShellDialect {
             ampersand: false,
             ..d
         }),
-        (has("$'") || has("$\""), |d| Dialect {
+        (has("$'") || has("$\""), |d| ShellDialect {
             dollar_quotes: false,
             ..d
         }),
-        (has("#"), |d| Dialect {
+        (has("#"), |d| ShellDialect {
             comments: false,
             ..d
         }),
-        (may_have_documents(text), |d| Dialect {
+        (may_have_documents(text), |d| ShellDialect {
             documents: false,
             ..d
         }),
-        (has("case") && has(")"), |d| Dialect { cases: false, ..d }),
+        (has("case") && has(")"), |d| ShellDialect {
+            cases: false,
+            ..d
+        }),
     ];
     let mut all = vec![BASH];
     for (_, turn) in turns.iter().filter(|(is_in, _)| *is_in) {
@@ -79,7 +82,7 @@ pub fn dialects(text: &str) -> Vec<Dialect> {
     }
     if has("${") {
         let others = [Braces::Flat, Braces::Literal].map(|braces| {
-            let of = |dialect: &Dialect| Dialect { braces, ..*dialect };
+            let of = |dialect: &ShellDialect| ShellDialect { braces, ..*dialect };
             all.iter().map(of).collect::<Vec<_>>()
         });
         all.extend(others.concat());

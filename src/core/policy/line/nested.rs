@@ -33,7 +33,7 @@ pub struct Candidate {
 /// Returns the commands that these words may run, and the words that are to be parsed as lines.
 #[must_use]
 pub fn candidates(words: &[String]) -> (Vec<Candidate>, Vec<String>) {
-    let mut text = Text::default();
+    let mut text = JoinedWords::default();
     let skipped = skip_assignments(words);
     let first = words.get(skipped).map_or("", String::as_str);
     let program = base(first);
@@ -64,7 +64,7 @@ pub fn candidates(words: &[String]) -> (Vec<Candidate>, Vec<String>) {
         text.add_qualifier(first, &words[..skipped]);
         // `{rm,-rf,x}` is `rm -rf x`.
         if first.starts_with('{') && first.contains(',') {
-            let mut expanded = Text::default();
+            let mut expanded = JoinedWords::default();
             for word in first.split(['{', '}', ',']).filter(|word| !word.is_empty()) {
                 expanded.push(word, expanded.text.is_empty());
             }
@@ -189,12 +189,12 @@ fn behind_variables(word: &str) -> usize {
 
 /// Joined words, with the offsets at which commands may begin.
 #[derive(Default)]
-struct Text {
+struct JoinedWords {
     text: String,
     starts: Vec<usize>,
 }
 
-impl Text {
+impl JoinedWords {
     fn push(&mut self, word: &str, may_start: bool) {
         if !self.text.is_empty() || !self.starts.is_empty() {
             self.text.push(' ');

@@ -6,7 +6,7 @@
 mod documents;
 mod level;
 
-use super::dialect::{Braces, Dialect};
+use super::dialect::{Braces, ShellDialect};
 use level::NestingLevel;
 
 /// Result of a reading.
@@ -23,9 +23,9 @@ pub struct Reading {
     pub closed: bool,
 }
 
-struct Reader<'a> {
+struct ShellReader<'a> {
     rest: &'a str,
-    dialect: Dialect,
+    dialect: ShellDialect,
     outer: Vec<NestingLevel>,
     frame: NestingLevel,
     /// Delimiters of the here-documents that begin on the next line.
@@ -36,7 +36,7 @@ struct Reader<'a> {
 impl Reading {
     /// Reads a line as a shell of this dialect may read it.
     #[must_use]
-    pub fn of(text: &str, dialect: Dialect) -> Self {
+    pub fn of(text: &str, dialect: ShellDialect) -> Self {
         let mut found = Self {
             simple: !text.chars().any(is_odd),
             closed: true,
@@ -46,7 +46,7 @@ impl Reading {
         found
     }
 
-    fn read(&mut self, text: &str, dialect: Dialect, frame: NestingLevel) {
+    fn read(&mut self, text: &str, dialect: ShellDialect, frame: NestingLevel) {
         self.read_part(text, dialect, frame, false);
     }
 
@@ -55,12 +55,12 @@ impl Reading {
     fn read_part(
         &mut self,
         text: &str,
-        dialect: Dialect,
+        dialect: ShellDialect,
         frame: NestingLevel,
         is_line: bool,
     ) -> usize {
         let begins_quoted = frame.quoted;
-        let mut reader = Reader {
+        let mut reader = ShellReader {
             rest: text,
             dialect,
             outer: Vec::new(),
@@ -91,7 +91,7 @@ fn is_odd(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t' | '\r')
 }
 
-impl Reader<'_> {
+impl ShellReader<'_> {
     fn next(&mut self) -> Option<char> {
         let mut chars = self.rest.chars();
         let next = chars.next();

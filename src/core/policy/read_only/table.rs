@@ -20,7 +20,7 @@ pub enum Operands {
 
 /// Program, or one of its commands.
 #[derive(Debug, Clone, Copy)]
-pub struct Program {
+pub struct ReadOnlyProgram {
     /// Words with which the command begins.
     pub words: &'static [&'static str],
     /// Letters of options without a value.
@@ -38,8 +38,8 @@ pub struct Program {
     pub prints: bool,
 }
 
-const fn program(words: &'static [&'static str]) -> Program {
-    Program {
+const fn program(words: &'static [&'static str]) -> ReadOnlyProgram {
+    ReadOnlyProgram {
         words,
         short: "",
         valued: "",
@@ -51,7 +51,7 @@ const fn program(words: &'static [&'static str]) -> Program {
     }
 }
 
-impl Program {
+impl ReadOnlyProgram {
     const fn short(mut self, short: &'static str, valued: &'static str) -> Self {
         (self.short, self.valued) = (short, valued);
         self
@@ -161,7 +161,7 @@ pub const VALUES: &[(&str, Values)] = &[
 pub const COMMIT_FORMATS: &str = "oneline short medium full fuller reference email mboxrd raw";
 
 /// Rows of the table; the longest row with which a command begins applies.
-pub const PROGRAMS: &[Program] = &[
+pub const PROGRAMS: &[ReadOnlyProgram] = &[
     // Files and directories.
     program(&["ls"])
         .short("1aAbBcCdDfFgGhHiklLmnopqQrRsStuUvxXZ", "")

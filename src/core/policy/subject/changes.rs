@@ -111,14 +111,14 @@ impl Subject {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::policy::Tool;
+    use crate::core::policy::ToolProperties;
     use crate::proto::json::to_raw;
     use serde_json::{Value, json};
 
     fn subject(tool: &Value) -> Subject {
         let input = tool.get("input").map(to_raw);
         let locations = tool.get("locations").map(to_raw);
-        let facts = Tool {
+        let facts = ToolProperties {
             name: tool["name"].as_str(),
             title: tool["title"].as_str(),
             kind: tool["kind"].as_str(),

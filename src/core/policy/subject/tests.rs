@@ -35,9 +35,9 @@ fn command_inside_a_shell_call_is_extracted() {
         (r#"{"command":"ls","cmd":"rm x"}"#, "ls\nrm x"),
         (r#"{"command":"ls","cmd":"ls"}"#, "ls"),
     ] {
-        let tool = Tool {
+        let tool = ToolProperties {
             input: Some(raw(input)),
-            ..Tool::default()
+            ..ToolProperties::default()
         };
         let subject = Subject::of_tool(&tool, "/w");
         assert_eq!(subject.command.as_deref(), Some(want), "{input}");
@@ -51,9 +51,9 @@ fn many_paths_are_bounded() {
     for (count, is_unread) in [(100, false), (10_000, true), (200_000, true)] {
         let input = serde_json::json!({"command": "x", "cwd": ["a", "b"], "paths": paths(count)});
         let input = input.to_string();
-        let tool = Tool {
+        let tool = ToolProperties {
             input: Some(raw(&input)),
-            ..Tool::default()
+            ..ToolProperties::default()
         };
         let subject = Subject::of_tool(&tool, "/w");
         assert_eq!(subject.unread, is_unread, "{count}");
@@ -130,21 +130,21 @@ fn contradictory_call_counts_as_every_claimed_kind() {
             true,
         ),
     ] {
-        let tool = Tool {
+        let tool = ToolProperties {
             name,
             kind: Some(kind),
             input: Some(raw(input)),
-            ..Tool::default()
+            ..ToolProperties::default()
         };
         let subject = Subject::of_tool(&tool, "/w");
         assert_eq!(subject.other_kinds, others, "{name:?} {kind} {input}");
         assert_eq!(!subject.unclear, is_clear, "{name:?} {kind} {input}");
     }
     let diff = raw(r#"[{"type":"diff","path":"/w/a","newText":"b"}]"#);
-    let tool = Tool {
+    let tool = ToolProperties {
         kind: Some("read"),
         content: Some(diff),
-        ..Tool::default()
+        ..ToolProperties::default()
     };
     let subject = Subject::of_tool(&tool, "/w");
     assert_eq!(subject.other_kinds, ["edit"]);
@@ -160,10 +160,10 @@ fn redirections_in_nested_shell_lines_name_files() {
         "eval 'cat < .env'",
     ] {
         let input = serde_json::json!({ "command": line }).to_string();
-        let tool = Tool {
+        let tool = ToolProperties {
             kind: Some("execute"),
             input: Some(raw(&input)),
-            ..Tool::default()
+            ..ToolProperties::default()
         };
         let subject = Subject::of_tool(&tool, "/w");
         assert!(subject.paths.contains(&"/w/.env".to_owned()), "{line}");
@@ -191,11 +191,11 @@ fn title_is_the_command_if_no_other_field_has_it() {
         ),
         ("ls", "other", None, None, false),
     ] {
-        let tool = Tool {
+        let tool = ToolProperties {
             title: Some(title),
             kind: Some(kind),
             input: input.map(raw),
-            ..Tool::default()
+            ..ToolProperties::default()
         };
         let subject = Subject::of_tool(&tool, "/w");
         assert_eq!(subject.command.as_deref(), command);
@@ -205,23 +205,23 @@ fn title_is_the_command_if_no_other_field_has_it() {
 
 #[test]
 fn paths_come_from_every_field() {
-    let tool = Tool {
+    let tool = ToolProperties {
         input: Some(raw(r#"{"filePath":"./src/a.rs"}"#)),
         locations: Some(raw(r#"[{"path":"/w/src/a.rs","line":3},{"path":"/x"}]"#)),
         content: Some(raw(r#"[{"type":"diff","path":"/y","newText":""}]"#)),
-        ..Tool::default()
+        ..ToolProperties::default()
     };
     let subject = Subject::of_tool(&tool, "/w");
     assert_eq!(subject.paths, ["/w/src/a.rs", "/x", "/y"]);
-    let tool = Tool {
+    let tool = ToolProperties {
         input: Some(raw(r#"{"command":"make > out 2>&1","cwd":"sub"}"#)),
-        ..Tool::default()
+        ..ToolProperties::default()
     };
     let subject = Subject::of_tool(&tool, "/w");
     assert_eq!(subject.paths, ["/w/sub", "/w/out", "/w/sub/out"]);
-    let tool = Tool {
+    let tool = ToolProperties {
         input: Some(raw(r#"{"file_path":"/w/.env\u0000.txt"}"#)),
-        ..Tool::default()
+        ..ToolProperties::default()
     };
     let subject = Subject::of_tool(&tool, "/w");
     assert_eq!(subject.paths, ["/w/.env", "/w/.env\0.txt"]);
@@ -238,10 +238,10 @@ fn missing_kind_is_derived_from_the_tool_name() {
         (None, None, "other"),
         (Some("novel"), None, "novel"),
     ] {
-        let tool = Tool {
+        let tool = ToolProperties {
             name,
             kind,
-            ..Tool::default()
+            ..ToolProperties::default()
         };
         assert_eq!(
             Subject::of_tool(&tool, "/w").kind,
@@ -253,13 +253,13 @@ fn missing_kind_is_derived_from_the_tool_name() {
 
 #[test]
 fn shown_uris_name_files() {
-    let tool = Tool {
+    let tool = ToolProperties {
         kind: Some("edit"),
         locations: Some(raw(r#"{"uri":"file:///a"}"#)),
         content: Some(raw(
             r#"[{"type":"diff","uri":"file:///b","newText":"x"},{"type":"content","content":{"uri":"https://c/d"}}]"#,
         )),
-        ..Tool::default()
+        ..ToolProperties::default()
     };
     let subject = Subject::of_tool(&tool, "/w");
     assert_eq!(subject.paths, ["/a", "/b"]);

@@ -115,12 +115,12 @@ pub fn subject(dice: &mut Dice) -> Subject {
     }
     let input = to_raw_value(&input).unwrap();
     let some = dice.below(2) == 0;
-    let tool = Tool {
+    let tool = ToolProperties {
         name: some.then(|| dice.pick(TOOLS)),
         title: Some(line.as_str()),
         kind: (dice.below(3) > 0).then(|| dice.pick(names::KINDS)),
         input: Some(&input),
-        ..Tool::default()
+        ..ToolProperties::default()
     };
     Subject::of_tool(&tool, "/w")
 }
@@ -235,20 +235,20 @@ fn judging_never_panics_on_any_text() {
         let dice = &mut Dice(seed);
         let policy = policy(dice);
         let (input, title) = (dice.text(&odd, 12), dice.text(PIECES, 12));
-        let tool = Tool {
+        let tool = ToolProperties {
             name: Some(&title),
             title: Some(&title),
             kind: Some("execute"),
             input: serde_json::from_str(&input).ok(),
-            ..Tool::default()
+            ..ToolProperties::default()
         };
         let cwd = dice.pick(&["", "/", "/w", "w", "/é/"]);
         let _ = policy.judge(&Subject::of_tool(&tool, cwd));
         let words: Vec<String> = (0..dice.below(4)).map(|_| dice.text(PIECES, 3)).collect();
         let input = to_raw_value(&json!({ "command": words, "cwd": title })).unwrap();
-        let tool = Tool {
+        let tool = ToolProperties {
             input: Some(&input),
-            ..Tool::default()
+            ..ToolProperties::default()
         };
         let _ = policy.judge(&Subject::of_tool(&tool, cwd));
         let _ = CommandPattern::new(&title);

@@ -7,11 +7,11 @@ use serde_json::Value;
 
 fn subject_of(name: Option<&str>, kind: &str, input: &Value) -> Subject {
     let input = to_raw_value(input).unwrap();
-    let tool = Tool {
+    let tool = ToolProperties {
         name,
         kind: Some(kind),
         input: Some(&input),
-        ..Tool::default()
+        ..ToolProperties::default()
     };
     Subject::of_tool(&tool, "/w")
 }

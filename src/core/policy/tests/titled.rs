@@ -14,10 +14,10 @@ fn allows(entry: &str, title: &str, text: Option<&str>) -> [bool; 2] {
         .map(|text| json!({"type": "content", "content": {"type": "text", "text": text}}))
         .collect();
     let content = to_raw_value(&content).unwrap();
-    let tool = Tool {
+    let tool = ToolProperties {
         title: Some(title),
         content: Some(&content),
-        ..Tool::default()
+        ..ToolProperties::default()
     };
     let subject = Subject::of_tool(&tool, "/w");
     let other = subject.clone();

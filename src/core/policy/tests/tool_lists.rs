@@ -11,11 +11,11 @@ type Case = (Option<&'static str>, &'static str, serde_json::Value, bool);
 fn listed(entry: &str, case: &Case, effect: Effect) -> bool {
     let (name, kind, input, _) = case;
     let input = to_raw_value(input).unwrap();
-    let tool = Tool {
+    let tool = ToolProperties {
         name: *name,
         kind: Some(kind),
         input: Some(&input),
-        ..Tool::default()
+        ..ToolProperties::default()
     };
     let mut policy = Policy::at_home(Some("/home/me".into()));
     policy.set_mode(Mode::Ask);
@@ -160,9 +160,9 @@ fn unenforceable_tool_lists_are_refused() {
 #[test]
 fn a_session_adds_its_own_lists() {
     let of = |name| {
-        let tool = Tool {
+        let tool = ToolProperties {
             name: Some(name),
-            ..Tool::default()
+            ..ToolProperties::default()
         };
         Subject::of_tool(&tool, "/w")
     };
@@ -201,10 +201,10 @@ fn with_lists(mode: Mode, allowed: &[&str], disallowed: &[&str]) -> Policy {
 }
 
 fn call(name: &str, kind: &str) -> Subject {
-    let tool = Tool {
+    let tool = ToolProperties {
         name: Some(name),
         kind: Some(kind),
-        ..Tool::default()
+        ..ToolProperties::default()
     };
     Subject::of_tool(&tool, "/w")
 }

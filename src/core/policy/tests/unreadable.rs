@@ -14,7 +14,7 @@ fn read(asked: &serde_json::Value, known: &serde_json::Value) -> Subject {
     };
     let fields = ["rawInput", "content", "locations"];
     let raws = [asked, known].map(|call| fields.map(|field| raw(call, field)));
-    let tools = [(asked, &raws[0]), (known, &raws[1])].map(|(call, raws)| Tool {
+    let tools = [(asked, &raws[0]), (known, &raws[1])].map(|(call, raws)| ToolProperties {
         name: call["name"].as_str(),
         title: call["title"].as_str(),
         kind: call["kind"].as_str(),
@@ -407,10 +407,10 @@ fn unreadable_call_matches_deny_rules_for_commands_and_paths() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     for before in ["1e999", deep.as_str()] {
         let input = format!(r#"{{"x":{before},"command":"rm x","path":".env"}}"#);
-        let tool = Tool {
+        let tool = ToolProperties {
             kind: Some("execute"),
             input: Some(serde_json::from_str(&input).unwrap()),
-            ..Tool::default()
+            ..ToolProperties::default()
         };
         let subject = Subject::of_tool(&tool, "/w");
         for entry in ["Bash(rm:*)", "execute(rm:*)"] {

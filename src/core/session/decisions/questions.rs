@@ -8,7 +8,7 @@ use crate::core::decision::{Decision, DecisionSource, elicitation_options};
 use crate::core::dialect::AgentAnswer;
 use crate::core::event::{Elicitation, ToolUpdate};
 use crate::core::limits::Timeout;
-use crate::core::policy::{Effect, Subject, Tool};
+use crate::core::policy::{Effect, Subject, ToolProperties};
 use crate::core::request_key::RequestKey;
 use crate::core::session::decisions::client_requests::RequestDraft;
 use crate::core::session::{Conversation, Decisions};
@@ -153,7 +153,7 @@ impl Decisions {
 
     /// Returns the subject of a call that is described by an update alone.
     pub fn subject_of_call(&self, call: &ToolUpdate<'_>, talk: &Conversation) -> Subject {
-        let tool = Tool {
+        let tool = ToolProperties {
             name: call.name.as_deref(),
             title: call.title.as_deref(),
             kind: call.kind.as_deref(),

@@ -13,7 +13,7 @@ use crate::core::host::{HostAnswer, HostRequest, HostScope, Ticket, parse_answer
 use crate::core::idle_timer::format_duration;
 use crate::core::limits::Timeout;
 use crate::core::nested;
-use crate::core::policy::{self, Subject, Tool};
+use crate::core::policy::{self, Subject, ToolProperties};
 use crate::core::request_key::RequestKey;
 use crate::core::session::Conversation;
 use crate::core::session::Decisions;
@@ -89,7 +89,7 @@ impl HostCalls {
             self.answer_host_call(ticket, &Err(error), decisions, talk, cx);
             return;
         }
-        let facts = Tool {
+        let facts = ToolProperties {
             name: tool.name.as_deref(),
             title: tool.title.as_deref(),
             kind: tool.kind.as_deref(),

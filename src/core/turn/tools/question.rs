@@ -5,7 +5,7 @@ use super::call::Call;
 use crate::core::decision::Decision;
 use crate::core::elicitation::ElicitationDetails;
 use crate::core::event::{Permission, ToolUpdate};
-use crate::core::policy::{Subject, Tool};
+use crate::core::policy::{Subject, ToolProperties};
 use crate::core::secret::Secrets;
 use crate::core::turn::{TurnEvent, TurnView};
 use crate::proto::json::{shortened, shortened_raw};
@@ -93,7 +93,7 @@ impl Question {
 impl Tools {
     /// Returns the subject of a permission request, including everything known of its call.
     pub fn subject(&self, asked: &ToolUpdate<'_>, cwd: &str) -> Subject {
-        let asking = Tool {
+        let asking = ToolProperties {
             name: asked.name.as_deref(),
             title: asked.title.as_deref(),
             kind: asked.kind.as_deref(),

@@ -14,13 +14,13 @@ pub struct Blocks {
     pub message_id: String,
     dialect: &'static str,
     count: u32,
-    open: Option<Block>,
+    open: Option<OpenTextBlock>,
     surrogates: Surrogates,
 }
 
 /// An open text or reasoning block.
 #[derive(Debug)]
-struct Block {
+struct OpenTextBlock {
     role: MessageRole,
     id: String,
     /// Metadata of the block so far, merged.
@@ -155,7 +155,7 @@ impl Blocks {
                     self.delta(text, false, false, sink);
                 }
             }
-        } else if let Some(Block { role, id, .. }) = &self.open {
+        } else if let Some(OpenTextBlock { role, id, .. }) = &self.open {
             let role = *role;
             sink.deltas(Deltas { role, id, texts });
         }
@@ -202,7 +202,7 @@ impl Blocks {
                 provider_metadata,
             },
         });
-        self.open = Some(Block { role, id, about });
+        self.open = Some(OpenTextBlock { role, id, about });
     }
 
     /// Merges the metadata of a piece into that of its block.
@@ -252,7 +252,7 @@ impl Blocks {
     }
 
     fn end(&mut self, provider_metadata: Option<Raw<'_>>, sink: &mut impl ChunkSink) {
-        if let Some(Block { role, id, .. }) = self.open.take() {
+        if let Some(OpenTextBlock { role, id, .. }) = self.open.take() {
             if let Some(rest) = self.surrogates.rest() {
                 let delta = to_raw(&rest);
                 sink.chunk(&delta_chunk(role, &id, Raw(&delta), None));

@@ -19,13 +19,13 @@ const MOST_VISITS: usize = 16;
 #[derive(Debug, Default)]
 pub struct Questions {
     /// Open permission requests, with the data of their `data-permission`.
-    permissions: Vec<Shown>,
+    permissions: Vec<ShownQuestion>,
     /// Questions that sent the user to an address, with the last data of their `data-question`.
-    visits: Vec<Shown>,
+    visits: Vec<ShownQuestion>,
 }
 
 #[derive(Debug)]
-struct Shown {
+struct ShownQuestion {
     question: String,
     data: Members<'static>,
 }
@@ -41,7 +41,7 @@ impl Questions {
     ) {
         let data = permission_data(permission, calls);
         show_permission(&question.id, &to_raw(&data), sink);
-        self.permissions.push(Shown {
+        self.permissions.push(ShownQuestion {
             question: question.id.clone(),
             data,
         });
@@ -104,7 +104,7 @@ impl Questions {
             if self.visits.len() == MOST_VISITS {
                 self.visits.remove(0);
             }
-            self.visits.push(Shown {
+            self.visits.push(ShownQuestion {
                 question: question.id.clone(),
                 data,
             });

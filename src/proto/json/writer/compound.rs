@@ -1,6 +1,6 @@
 //! Arrays and objects of the JSON serializer.
 
-use super::Writer;
+use super::JsonWriter;
 use serde::ser::{self, Error as _, Serialize};
 use serde_json::Error;
 
@@ -14,7 +14,7 @@ pub struct Items<'a> {
 }
 
 impl<'a> Items<'a> {
-    pub fn begin(Writer { out, limit, .. }: Writer<'a>, end: &'static [u8]) -> Self {
+    pub fn begin(JsonWriter { out, limit, .. }: JsonWriter<'a>, end: &'static [u8]) -> Self {
         out.push(b'[');
         Self {
             out,
@@ -28,7 +28,7 @@ impl<'a> Items<'a> {
         if !std::mem::take(&mut self.is_first) {
             self.out.push(b',');
         }
-        value.serialize(Writer::new(self.out, self.limit))
+        value.serialize(JsonWriter::new(self.out, self.limit))
     }
 
     fn finish(self) {
@@ -63,7 +63,7 @@ arrays! {
 }
 
 /// Members of an object, or the text of a raw value.
-pub struct Members<'a> {
+pub struct MembersWriter<'a> {
     out: &'a mut Vec<u8>,
     limit: usize,
     /// Text after the last member; `None` for a raw value.
@@ -71,8 +71,8 @@ pub struct Members<'a> {
     is_first: bool,
 }
 
-impl<'a> Members<'a> {
-    pub fn begin(Writer { out, limit, .. }: Writer<'a>, end: &'static [u8]) -> Self {
+impl<'a> MembersWriter<'a> {
+    pub fn begin(JsonWriter { out, limit, .. }: JsonWriter<'a>, end: &'static [u8]) -> Self {
         out.push(b'{');
         Self {
             out,
@@ -82,7 +82,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    pub fn raw(Writer { out, limit, .. }: Writer<'a>) -> Self {
+    pub fn raw(JsonWriter { out, limit, .. }: JsonWriter<'a>) -> Self {
         Self {
             out,
             limit,
@@ -98,7 +98,7 @@ impl<'a> Members<'a> {
         value: &T,
     ) -> Result<(), Error> {
         if self.end.is_none() {
-            return value.serialize(Writer {
+            return value.serialize(JsonWriter {
                 out: self.out,
                 is_raw: true,
                 limit: self.limit,
@@ -113,7 +113,7 @@ impl<'a> Members<'a> {
         self.out.extend_from_slice(begin);
         self.out.extend_from_slice(name.as_bytes());
         self.out.extend_from_slice(b"\":");
-        value.serialize(Writer::new(self.out, self.limit))
+        value.serialize(JsonWriter::new(self.out, self.limit))
     }
 
     fn finish(self) {
@@ -124,7 +124,7 @@ impl<'a> Members<'a> {
 /// Implements the traits of `serde` for objects with constant names.
 macro_rules! structs {
     ($($object:ident),*) => {
-        $(impl ser::$object for Members<'_> {
+        $(impl ser::$object for MembersWriter<'_> {
             type Ok = ();
             type Error = Error;
 
@@ -147,7 +147,7 @@ macro_rules! structs {
 
 structs!(SerializeStruct, SerializeStructVariant);
 
-impl ser::SerializeMap for Members<'_> {
+impl ser::SerializeMap for MembersWriter<'_> {
     type Ok = ();
     type Error = Error;
 
@@ -157,7 +157,7 @@ impl ser::SerializeMap for Members<'_> {
         }
         // A key that is not a string, such as a number, is written as one.
         let before = self.out.len();
-        key.serialize(Writer::new(self.out, self.limit))?;
+        key.serialize(JsonWriter::new(self.out, self.limit))?;
         match self.out.get(before) {
             Some(b'"') => Ok(()),
             Some(b'-' | b'0'..=b'9') => {
@@ -171,7 +171,7 @@ impl ser::SerializeMap for Members<'_> {
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
         self.out.push(b':');
-        value.serialize(Writer::new(self.out, self.limit))
+        value.serialize(JsonWriter::new(self.out, self.limit))
     }
 
     fn end(self) -> Result<(), Error> {

@@ -37,27 +37,27 @@ pub fn read(
         let message = format!("cannot read {path}: {why}");
         Error::new(ErrorKind::Resource, message).with("path", path)
     };
-    let search = Search {
+    let search = LineSearch {
         window,
         searched: SEARCHED,
         stop,
     };
     let bytes = match search.lines(file).map_err(|error| failed(&error))? {
-        Lines::Whole(bytes) => bytes,
-        Lines::TooLarge => {
+        ReadOutcome::Whole(bytes) => bytes,
+        ReadOutcome::TooLarge => {
             return Err(wrong(format!(
                 "the file has {} bytes, more than the limit of {MAX_TEXT}; request fewer lines with line and limit",
                 about.len()
             )));
         }
-        Lines::TooFar => {
+        ReadOutcome::TooFar => {
             return Err(wrong(format!(
                 "line {} does not begin within the first {SEARCHED} bytes, the limit of the search; request an \
                      earlier line, or use a command",
                 window.line.unwrap_or_default()
             )));
         }
-        Lines::Stopped => {
+        ReadOutcome::Stopped => {
             let message = format!("cannot read {path}: the request was already answered");
             return Err(Error::new(ErrorKind::Cancelled, message).with("path", path));
         }
@@ -77,7 +77,7 @@ pub fn names_a_directory(path: &str) -> bool {
 
 /// Result of reading lines.
 #[derive(Debug, PartialEq, Eq)]
-enum Lines {
+enum ReadOutcome {
     Whole(Vec<u8>),
     /// The lines exceed the maximum size of a response.
     TooLarge,
@@ -88,14 +88,14 @@ enum Lines {
 
 /// Requested lines, and the number of bytes to search for them.
 #[derive(Debug)]
-struct Search<'s> {
+struct LineSearch<'s> {
     window: LineRange,
     searched: u64,
     stop: &'s AtomicBool,
 }
 
-impl Search<'_> {
-    fn lines(&self, mut file: impl Read) -> io::Result<Lines> {
+impl LineSearch<'_> {
+    fn lines(&self, mut file: impl Read) -> io::Result<ReadOutcome> {
         let mut before = self.window.line.unwrap_or(1).saturating_sub(1);
         let mut left = self.window.limit;
         let mut searched: u64 = 0;
@@ -103,10 +103,10 @@ impl Search<'_> {
         let mut piece = vec![0; PIECE];
         while left != Some(0) {
             if self.stop.load(Ordering::Relaxed) {
-                return Ok(Lines::Stopped);
+                return Ok(ReadOutcome::Stopped);
             }
             if before > 0 && searched >= self.searched {
-                return Ok(Lines::TooFar);
+                return Ok(ReadOutcome::TooFar);
             }
             let n = match file.read(&mut piece) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -136,10 +136,10 @@ impl Search<'_> {
             }
             text.extend_from_slice(rest);
             if text.len() > MAX_TEXT {
-                return Ok(Lines::TooLarge);
+                return Ok(ReadOutcome::TooLarge);
             }
         }
-        Ok(Lines::Whole(text))
+        Ok(ReadOutcome::Whole(text))
     }
 }
 
@@ -178,14 +178,14 @@ mod tests {
     }
 
     fn lines(file: impl Read, window: LineRange) -> io::Result<Option<Vec<u8>>> {
-        let search = Search {
+        let search = LineSearch {
             window,
             searched: SEARCHED,
             stop: &AtomicBool::new(false),
         };
         match search.lines(file)? {
-            Lines::Whole(text) => Ok(Some(text)),
-            Lines::TooLarge => Ok(None),
+            ReadOutcome::Whole(text) => Ok(Some(text)),
+            ReadOutcome::TooLarge => Ok(None),
             other => panic!("{other:?}"),
         }
     }
@@ -198,8 +198,8 @@ mod tests {
         };
         let piece = PIECE as u64;
         for (searched, stop_at, want) in [
-            (10 * piece, u64::MAX, Lines::TooFar),
-            (u64::MAX, 7 * piece, Lines::Stopped),
+            (10 * piece, u64::MAX, ReadOutcome::TooFar),
+            (u64::MAX, 7 * piece, ReadOutcome::Stopped),
         ] {
             let (stop, mut read) = (AtomicBool::new(false), 0);
             let zeros = Zeros {
@@ -207,7 +207,7 @@ mod tests {
                 stop_at,
                 stop: &stop,
             };
-            let search = Search {
+            let search = LineSearch {
                 window,
                 searched,
                 stop: &stop,

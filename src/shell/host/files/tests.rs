@@ -235,7 +235,7 @@ fn concurrent_file_requests_are_queued_up_to_a_limit() {
     let w = World::new("many");
     fs::write(w.0.join("root/x"), "x").unwrap();
     let (events, mut heard) = mpsc::channel(1);
-    let mut files = Files::new(events);
+    let mut files = FileAccesses::new(events);
     let all = (AT_ONCE + WAITING + 5) as u64;
     let mut refused = 0;
     for n in 0..all {
@@ -264,7 +264,7 @@ fn concurrent_file_requests_are_queued_up_to_a_limit() {
 fn waiting_writes_are_bounded_by_their_size() {
     let w = World::new("heavy");
     let (events, mut heard) = mpsc::channel(1);
-    let mut files = Files::new(events);
+    let mut files = FileAccesses::new(events);
     let content = "x".repeat(MAX_TEXT);
     let mut refused = 0;
     for n in 0..20 {
@@ -290,7 +290,7 @@ fn directories_are_held_from_opening_to_closing() {
     let w = World::new("held");
     fs::write(w.0.join("root/x"), "old").unwrap();
     let (events, _heard) = mpsc::channel(1);
-    let mut files = Files::new(events);
+    let mut files = FileAccesses::new(events);
     let paths = vec![w.path("~/root")];
     files.hold("s".into(), paths.clone());
     fs::rename(w.0.join("root"), w.0.join("moved")).unwrap();
@@ -312,7 +312,7 @@ fn access_that_is_stopped_ends_and_makes_room_for_others() {
     file.set_len(1 << 40).unwrap();
     fs::write(w.0.join("root/x"), "x").unwrap();
     let (events, mut heard) = mpsc::channel(1);
-    let mut files = Files::new(events);
+    let mut files = FileAccesses::new(events);
     let search = || Access::Read {
         path: w.path("~/root/sparse"),
         window: LineRange {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::core::store::StoreEvent;
-use crate::shell::store::Events;
+use crate::shell::store::StoreEvents;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
 fn means(dir: &Path, worker: Worker, pool: Pool) -> LogResources {
@@ -22,10 +22,10 @@ fn logs_beyond_the_limit_are_closed_and_opened_again() {
     let (worker, _events) = Worker::start().unwrap();
     let means = means(&dir, worker, Pool::with_limit(4));
     let path = |n: usize| dir.join(format!("{n}.jsonl"));
-    let mut logs: Vec<File> = (0..20)
-        .map(|n| File::open(path(n), means.clone()).unwrap())
+    let mut logs: Vec<LockedLog> = (0..20)
+        .map(|n| LockedLog::open(path(n), means.clone()).unwrap())
         .collect();
-    let open = |logs: &[File]| {
+    let open = |logs: &[LockedLog]| {
         logs.iter()
             .filter(|log| log.pool.get(&log.slot).is_some())
             .count()
@@ -40,14 +40,14 @@ fn logs_beyond_the_limit_are_closed_and_opened_again() {
         }
     }
     // A log that another process changed meanwhile fails; the others do not.
-    let mut other = File::open(path(0), means.clone()).unwrap();
+    let mut other = LockedLog::open(path(0), means.clone()).unwrap();
     other.append(b"another\n").unwrap();
     drop(other);
     let error = logs[0].append(b"line\n").unwrap_err();
     assert!(error.to_string().contains("another process"), "{error}");
     logs[1].append(b"line\n").unwrap();
     // An open log is locked.
-    assert!(File::open(path(1), means.clone()).is_err());
+    assert!(LockedLog::open(path(1), means.clone()).is_err());
     drop(logs);
     fs::remove_dir_all(&dir).unwrap();
 }
@@ -57,7 +57,7 @@ fn log_that_was_removed_from_the_disk_is_an_error_with_the_next_turn() {
     let dir = std::env::temp_dir().join(format!("acpipe-unlinked-{}", std::process::id()));
     fs::create_dir_all(&dir).unwrap();
     let (worker, _events) = Worker::start().unwrap();
-    let mut log = File::open(dir.join("a.jsonl"), means(&dir, worker, Pool::new())).unwrap();
+    let mut log = LockedLog::open(dir.join("a.jsonl"), means(&dir, worker, Pool::new())).unwrap();
     log.append(b"line\n").unwrap();
     fs::remove_dir_all(&dir).unwrap();
     log.sync(1);
@@ -75,7 +75,7 @@ fn log_released_during_a_sync_can_be_reopened() {
     let (worker, _events) = Worker::start().unwrap();
     let path = dir.join("a.jsonl");
     let means = means(&dir, worker, Pool::new());
-    let open = || File::open(path.clone(), means.clone());
+    let open = || LockedLog::open(path.clone(), means.clone());
     let first = open().unwrap();
     let synced = first.handle().unwrap();
     assert!(open().is_err());
@@ -91,7 +91,7 @@ fn a_log_that_was_removed_has_no_card_any_more() {
     fs::create_dir_all(&dir).unwrap();
     let (worker, events) = Worker::start().unwrap();
     let path = dir.join("a.jsonl");
-    let mut log = File::open(path, means(&dir, worker, Pool::new())).unwrap();
+    let mut log = LockedLog::open(path, means(&dir, worker, Pool::new())).unwrap();
     log.describe(&Card::default());
     log.remove(false).unwrap();
     log.describe(&Card::default());
@@ -110,7 +110,7 @@ fn index_of_a_log_is_removed_with_its_content() {
         let path = dir.join("a.jsonl");
         let archive = dir.join("archive");
         fs::create_dir_all(&archive).unwrap();
-        let mut log = File::open(path.clone(), means(&archive, worker, Pool::new())).unwrap();
+        let mut log = LockedLog::open(path.clone(), means(&archive, worker, Pool::new())).unwrap();
         log.append(b"line\n").unwrap();
         log.store_index(b"index".to_vec());
         // Dropping waits until the thread has finished all jobs.
@@ -121,7 +121,7 @@ fn index_of_a_log_is_removed_with_its_content() {
             std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&index).unwrap().permissions());
         assert_eq!(mode & 0o777, 0o600);
         let (worker, events) = Worker::start().unwrap();
-        let mut log = File::open(path, means(&archive, worker, Pool::new())).unwrap();
+        let mut log = LockedLog::open(path, means(&archive, worker, Pool::new())).unwrap();
         assert_eq!(log.index().unwrap(), b"index");
         match ending {
             "replace" => log.replace(b"other\n", false).unwrap(),
@@ -136,10 +136,10 @@ fn index_of_a_log_is_removed_with_its_content() {
 
 /// Creates a log on a disk that does not answer: a pipe, which blocks until the test reads. A line of 100 KiB
 /// does not fit into it.
-fn log_that_hangs(dir: &Path) -> (File, io::PipeReader, Events) {
+fn log_that_hangs(dir: &Path) -> (LockedLog, io::PipeReader, StoreEvents) {
     fs::create_dir_all(dir).unwrap();
     let (worker, events) = Worker::start().unwrap();
-    let mut log = File::open(dir.join("a.jsonl"), means(dir, worker, Pool::new())).unwrap();
+    let mut log = LockedLog::open(dir.join("a.jsonl"), means(dir, worker, Pool::new())).unwrap();
     log.speed = Speed::slow();
     let (reader, writer) = io::pipe().unwrap();
     log.pool

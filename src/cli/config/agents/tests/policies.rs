@@ -92,7 +92,7 @@ fn verdict_names_the_definition_that_decided() {
 
 #[test]
 fn mode_of_the_command_line_overrides_modes_and_keeps_rules() {
-    let source = || Source::parse("/u.toml", TEXT, Origin::User).unwrap();
+    let source = || ConfigSource::parse("/u.toml", TEXT, FileOwner::User).unwrap();
     let is_builtin = |name: &str| name == "claude";
     let config = combine(&[source()], None, (None, Some(Mode::Deny)), &is_builtin).unwrap();
     for (name, verb, what, by) in [

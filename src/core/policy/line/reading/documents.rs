@@ -1,6 +1,6 @@
 //! Here-documents, and the commands after them.
 
-use super::{Dialect, NestingLevel, Reader, Reading};
+use super::{NestingLevel, Reading, ShellDialect, ShellReader};
 use crate::core::policy::line::dialect::dialects;
 use crate::proto::json::prefix;
 
@@ -18,7 +18,7 @@ impl Reading {
             let end = at + prefix(&text[at..], line.len() + BEYOND);
             // If shells differ in a later line, that line is read separately.
             for dialect in dialects(line) {
-                let dialect = Dialect {
+                let dialect = ShellDialect {
                     documents: false,
                     ..dialect
                 };
@@ -51,7 +51,7 @@ fn starts(line: &str) -> impl Iterator<Item = NestingLevel> {
     frames.map(|(_, frame)| frame)
 }
 
-impl Reader<'_> {
+impl ShellReader<'_> {
     /// Reads the here-documents that begin here. They may be scripts, and substitutions in them are run.
     pub(super) fn here_documents(&mut self) {
         for end in std::mem::take(&mut self.documents) {
@@ -67,7 +67,7 @@ impl Reader<'_> {
                 at += line.len();
             }
             self.rest = after;
-            let dialect = Dialect {
+            let dialect = ShellDialect {
                 documents: false,
                 ..self.dialect
             };

@@ -3,7 +3,7 @@
 use super::super::judgement::beginning;
 use super::{Call, Noted, ReportProgress};
 use crate::core::event::{ToolStatus, ToolUpdate};
-use crate::core::policy::{Subject, Tool};
+use crate::core::policy::{Subject, ToolProperties};
 use crate::core::turn::agent_ids::{CallFacts, EndedCall};
 use crate::proto::json::{raw_object, text, to_raw};
 use serde_json::value::RawValue;
@@ -26,8 +26,8 @@ pub struct EarlierFacts {
 }
 
 impl EarlierFacts {
-    fn facts(&self) -> Tool<'_> {
-        Tool {
+    fn facts(&self) -> ToolProperties<'_> {
+        ToolProperties {
             name: Some(&self.name),
             title: self.title.as_deref(),
             kind: self.kind.as_deref(),
@@ -131,8 +131,8 @@ impl Call {
     }
 
     /// Returns the facts that a policy judges.
-    pub(in crate::core::turn::tools) fn facts(&self) -> Tool<'_> {
-        Tool {
+    pub(in crate::core::turn::tools) fn facts(&self) -> ToolProperties<'_> {
+        ToolProperties {
             name: self.late_name.as_deref().or(Some(&self.name)),
             title: self.title.as_deref(),
             kind: self.kind.as_deref(),
@@ -143,7 +143,11 @@ impl Call {
     }
 
     /// Returns the subject of the call as it is described here, and as it was before.
-    pub(in crate::core::turn::tools) fn subject(&self, tools: &[&Tool<'_>], cwd: &str) -> Subject {
+    pub(in crate::core::turn::tools) fn subject(
+        &self,
+        tools: &[&ToolProperties<'_>],
+        cwd: &str,
+    ) -> Subject {
         let subject = Subject::of_tools(tools, cwd);
         let is_judged = |subject: &Subject| {
             let judgement = self.judgement.as_ref();
@@ -166,7 +170,7 @@ impl Call {
         let is_fact = |content: &&RawValue| !is_judged || content.get().contains(r#""diff""#);
         // Without an input a title is a command, but not after an input that is sent no longer.
         let had_input = self.earlier.iter().any(|earlier| earlier.input.is_some());
-        let facts = Tool {
+        let facts = ToolProperties {
             title: self
                 .title
                 .as_deref()
@@ -177,9 +181,9 @@ impl Call {
         // The result of a call is no fact, but a change of a file in it is.
         let result = self.before_end.as_ref().and(self.content.as_deref());
         let changes = result.filter(|_| self.shows_diff()).map(diffs);
-        let result = Tool {
+        let result = ToolProperties {
             content: changes.as_deref(),
-            ..Tool::default()
+            ..ToolProperties::default()
         };
         self.subject(&[&facts, &result], cwd)
     }
