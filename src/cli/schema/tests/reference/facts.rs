@@ -224,7 +224,7 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "limits",
         "completed turn | 3 |",
-        "core/agent/restart.rs",
+        "core/agent/restarts.rs",
         "3",
     ),
     (
