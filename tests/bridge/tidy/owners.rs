@@ -23,12 +23,7 @@ const LIMIT: Counts = counts([usize::MAX, 60, 5, 3]);
 
 /// Types beyond the limits: room, type and ceilings.
 const CEILINGS: &[(&str, &str, Counts)] = &[
-    ("cli", "AcpConnection", counts([19, 58, 6, 5])),
-    ("cli", "Probe", counts([6, 17, 6, 4])),
-    ("core", "Acp", counts([11, 22, 8, 1])),
-    ("core", "Frames", counts([7, 31, 7, 4])),
     ("core", "Hub", counts([18, 247, 35, 27])),
-    ("core", "Session", counts([19, 28, 7, 5])),
     ("core", "SessionMachine", counts([32, 328, 49, 32])),
     ("core", "Turn", counts([15, 70, 7, 1])),
 ];
