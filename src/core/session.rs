@@ -351,8 +351,8 @@ impl SessionMachine {
     /// Stores the facts about an ended turn that the session needs later: cost, context figures, names and
     /// cancellation.
     pub fn remember(&mut self, over: &mut Turn, cancelled: bool) {
-        self.cost = over.cost().or(self.cost);
-        if let Some(context) = over.context_figures() {
+        self.cost = over.figures().cost().or(self.cost);
+        if let Some(context) = over.figures().context_figures() {
             self.settings.set_context(context);
         }
         self.last = Some(EndedMessage {

@@ -8,6 +8,7 @@ use crate::core::cx::Cx;
 use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::store::Card;
+use crate::core::turn::{TurnEvent, TurnView as _};
 use crate::core::turn_ending::Ending;
 use crate::proto::wire::{Protocol, Recovery, SessionInfo, SessionResult, SessionStage, Strategy};
 use serde_json::Value;
@@ -75,8 +76,8 @@ impl SessionMachine {
         self.known.rename(to.clone(), cx.time());
         // The agent may count costs from zero again.
         self.cost = None;
-        self.with_turn(cx.clients, |turn, sink| {
-            turn.agent_session_replaced(&to, sink);
+        self.with_turn(cx.clients, |_, sink| {
+            sink.event(&TurnEvent::AgentSessionReplaced { agent_session: &to });
         });
         if let Stage::Live { agent_session } = &mut self.stage {
             *agent_session = to;

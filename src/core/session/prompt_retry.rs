@@ -15,6 +15,7 @@ use crate::core::idle_timer::IdleTimer;
 use crate::core::limits::Timeout;
 use crate::core::prompt_parts::parts_for;
 use crate::core::retry::{MAX_ATTEMPTS, Pause, RETRY_PAUSE, RetryDecision};
+use crate::core::turn::{TurnEvent, TurnView as _};
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
@@ -250,8 +251,9 @@ impl SessionMachine {
         }
         let receipt = self.receipt.take();
         attempts.recovery = receipt.as_deref().cloned();
-        self.with_turn(cx.clients, |turn, sink| {
-            turn.agent_session_replaced(&agent_session, sink);
+        self.with_turn(cx.clients, |_, sink| {
+            let agent_session = &agent_session;
+            sink.event(&TurnEvent::AgentSessionReplaced { agent_session });
             if let Some(receipt) = receipt {
                 let data = to_raw(&receipt);
                 sink.chunk(&Chunk::DataRecovery { data: Raw(&data) });

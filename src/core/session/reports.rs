@@ -30,7 +30,7 @@ impl SessionMachine {
     pub(super) fn note_tool(&mut self, id: &str, now: Instant) {
         if let Some(running) = &mut self.running
             && let Some(trace) = &mut running.trace
-            && let Some(is_open) = running.turn.is_call_open(id)
+            && let Some(is_open) = running.turn.tools().is_open(id)
         {
             trace.note(id, is_open, now);
         }

@@ -22,7 +22,7 @@ impl SessionMachine {
     ) {
         self.with_turn(client, |turn, sink| {
             let name = terminal.to_string();
-            if let Some(tool) = turn.showing(&name)
+            if let Some(tool) = turn.tools().showing(&name).map(str::to_owned)
                 && let Some(output) = host.take_view(terminal)
             {
                 turn.terminal(&name, tool, &output, sink);

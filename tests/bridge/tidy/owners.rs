@@ -25,7 +25,6 @@ const LIMIT: Counts = counts([usize::MAX, 60, 5, 3]);
 const CEILINGS: &[(&str, &str, Counts)] = &[
     ("core", "Hub", counts([18, 247, 35, 27])),
     ("core", "SessionMachine", counts([32, 328, 49, 32])),
-    ("core", "Turn", counts([15, 70, 7, 1])),
 ];
 
 const fn counts([fields, methods, files, cycle]: [usize; 4]) -> Counts {
