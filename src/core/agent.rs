@@ -1,7 +1,7 @@
 //! Agent machine: one named agent, and the order in which its parts see an event.
 //!
 //! Owns what the agent is (`Specs`), its connection, and the parts that outlive a connection: `Restarts`, `Renewal`, `SignIns`,
-//! `StatusRequests` and `Questions`. The machine carries values from one part to the next, answers clients and calls the
+//! `StatusRequests` and `AgentQuestions`. The machine carries values from one part to the next, answers clients and calls the
 //! agent. It does not know the content of sessions. Results that concern sessions are returned to the hub, which passes
 //! them to the agent's sessions.
 
@@ -41,7 +41,7 @@ pub use access::AgentAccess;
 pub use connection::{Call, Connection, Phase, ProcessEnd};
 pub use cx::AgentCx;
 pub use directory::{Directory, Route};
-use questions::Questions;
+use questions::AgentQuestions;
 pub use renewal::Renewal;
 pub use requested_spec::requested_spec;
 use restarts::Restarts;
@@ -64,7 +64,7 @@ pub struct AgentMachine {
     sign_ins: SignIns,
     status_requests: StatusRequests,
     /// Open elicitations of the agent that belong to no session.
-    questions: Questions,
+    questions: AgentQuestions,
     /// Name, version and capabilities that the agent reported when it was ready last.
     last_seen: Option<(Option<PeerInfo>, AgentCapabilities)>,
 }
@@ -123,7 +123,7 @@ impl AgentMachine {
             renewal: None,
             sign_ins: SignIns::default(),
             status_requests: StatusRequests::default(),
-            questions: Questions::new(reference),
+            questions: AgentQuestions::new(reference),
             last_seen: None,
         }
     }
@@ -234,12 +234,15 @@ impl AgentMachine {
     #[must_use]
     pub fn environment(&self) -> EnvironmentResult {
         let connection = self.connection();
-        let stopping = connection.filter(|connection| connection.is_stopping());
+        let spec = match connection {
+            Some(stopping) if stopping.is_stopping() => {
+                stopping.next_spec().unwrap_or(&self.definition().spec)
+            }
+            _ => self.spec(),
+        };
         let ready = connection.and_then(Connection::ready);
-        self.specs.environment(
-            stopping.map(Connection::next_spec),
-            ready.map_or(&[], |info| &info.auth_methods),
-        )
+        let methods = ready.map(|info| info.auth_methods.as_slice());
+        self.specs.shown(&spec.env, methods.unwrap_or_default())
     }
 
     /// Returns the agent's status.

@@ -37,7 +37,7 @@ pub use subagents::Subagent;
 use subagents::Subagents;
 pub use terminals::Terminal;
 use terminals::Terminals;
-pub use tools::Tools;
+pub(in crate::core) use tools::Tools;
 pub use tools::{
     Activity, Call, CallChange, Question, RunKind, SettleReason, UnapprovedRun, written,
 };
@@ -451,7 +451,7 @@ impl Turn {
 
     /// Tool calls of the turn itself.
     #[must_use]
-    pub fn tools(&self) -> &Tools {
+    pub(in crate::core) fn tools(&self) -> &Tools {
         &self.tools
     }
 

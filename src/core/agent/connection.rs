@@ -38,15 +38,15 @@ pub struct Connection {
     /// Orders to the processes that are not delivered yet.
     out: Outgoing,
     /// Phase of the connection.
-    pub phase: Phase,
+    pub(super) phase: Phase,
     /// Processes and other transports that have not ended.
-    pub processes: Vec<Process>,
+    pub(super) processes: Vec<Process>,
     /// Calls that the agent has not answered.
     pub calls: HashMap<CallId, Call>,
     /// The agent's sessions, by agent session id.
     pub directory: Directory,
     /// Program that was found for the agent; `None` until one of its processes was started.
-    pub program: Option<Program>,
+    pub(super) program: Option<Program>,
     /// Time of the last use; a live session counts as use.
     pub used: Instant,
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Open elicitations of an agent that belong to no session.
-pub(super) struct Questions {
+pub(super) struct AgentQuestions {
     agent: AgentRef,
     open: ClientRequests,
 }
@@ -36,7 +36,7 @@ pub(super) struct DecidedQuestion {
     pub(super) decision: Decision,
 }
 
-impl Questions {
+impl AgentQuestions {
     pub(super) fn new(agent: AgentRef) -> Self {
         Self {
             agent,
@@ -73,17 +73,16 @@ impl Questions {
                 decision: Decision::of(false, false, &elicitation_options(), by),
             });
         }
-        let title = asked.elicitation.message.clone();
+        let elicitation = asked.elicitation.clone();
         let question = Question::outside(cx.shared.next_id("ask"), asked.elicitation);
-        let elicitation = question.elicitation.as_ref()?;
         let request = ClientRequest::Question(Box::new(QuestionParams {
             session_id: None,
             turn_id: None,
             question_id: question.id.clone(),
             kind: elicitation.kind,
             message: elicitation.message.clone(),
-            schema: elicitation.schema.clone(),
-            url: elicitation.url.clone(),
+            schema: elicitation.schema,
+            url: elicitation.url,
             options: question.options().to_vec(),
             tool_call: None,
             deadline_ms: limit.map(millis),
@@ -99,7 +98,7 @@ impl Questions {
         let entry = LedgerEntry {
             what: "question".to_owned(),
             question_id: question.id.clone(),
-            title: Some(title),
+            title: Some(elicitation.message),
             ..LedgerEntry::default()
         };
         let id = cx.shared.next_ask(RequestOwner::Agent(self.agent));
@@ -255,5 +254,72 @@ fn withdraw(open: &OpenRequest, by: &DecisionSource, cx: &mut AgentCx<'_>) {
         if let Some(sink) = cx.clients.sink(*client) {
             sink.withdraw(open.id, by);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::clients::ClientDeclaration;
+    use crate::core::dialect::Child;
+    use crate::core::elicitation::ElicitationDetails;
+    use crate::core::profile::Profile;
+    use crate::core::shared::Shared;
+    use crate::proto::json::to_raw;
+    use crate::testing::{RecordingClient, SettingsBuilder};
+    use serde_json::json;
+
+    const CONNECTION: u64 = 3;
+
+    fn with_client(can_answer: bool, act: impl FnOnce(&mut AgentQuestions, &mut AgentCx<'_>)) {
+        let settings = SettingsBuilder::new(Instant::now()).build();
+        let (now, _) = settings.clock;
+        let mut shared = Shared::new(settings);
+        let mut declaration = ClientDeclaration::new(Profile::V7);
+        declaration.capabilities.questions = can_answer;
+        shared.clients.declare(ClientId::FIRST, declaration);
+        let mut cx = AgentCx {
+            now,
+            shared: &mut shared,
+            clients: &mut RecordingClient::default(),
+            effects: &mut Vec::new(),
+        };
+        act(&mut AgentQuestions::new(AgentRef(0)), &mut cx);
+        assert!(shared.client_requests.is_empty());
+    }
+
+    fn asked() -> Elicitation<'static> {
+        let schema = json!({ "type": "object", "properties": {} });
+        Elicitation {
+            session: None,
+            call: None,
+            key: RequestKey::new(Child::MAIN, &to_raw(&"q")),
+            tool: None,
+            elicitation: ElicitationDetails::form("Who?".to_owned(), schema),
+            acp: None,
+        }
+    }
+
+    #[test]
+    fn an_elicitation_that_no_client_can_answer_is_declined_at_once() {
+        with_client(false, |questions, cx| {
+            let declined = questions.ask(asked(), CONNECTION, None, cx).unwrap();
+            assert_eq!(declined.connection, CONNECTION);
+            assert!(!declined.decision.approved());
+            assert!(questions.end(cx).is_empty());
+        });
+    }
+
+    #[test]
+    fn an_elicitation_is_decided_once_and_for_its_connection_only() {
+        with_client(true, |questions, cx| {
+            let limit = Some(Duration::from_secs(1));
+            assert!(questions.ask(asked(), CONNECTION, limit, cx).is_none());
+            let key = asked().key;
+            assert!(questions.withdrawn(CONNECTION + 1, &key, cx).is_none());
+            assert!(questions.withdrawn(CONNECTION, &key, cx).is_some());
+            assert!(questions.withdrawn(CONNECTION, &key, cx).is_none());
+            assert_eq!(questions.deadline(), None);
+        });
     }
 }

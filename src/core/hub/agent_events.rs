@@ -107,12 +107,7 @@ impl Hub {
                 }
             }
             AgentEvent::QueuedPromptBegan { call } => {
-                if let Some(Call::Prompt { session }) = self
-                    .agents
-                    .get(agent)
-                    .connection()
-                    .and_then(|c| c.calls.get(&call))
-                {
+                if let Some(Call::Prompt { session }) = self.agents.call(agent, call) {
                     let id = session.clone();
                     self.with(&id, cx, SessionMachine::begin_prompt);
                 }
@@ -289,13 +284,7 @@ impl Hub {
         let named = asked.session.as_deref();
         let named = named.and_then(|session| self.route(agent, session));
         let (session, subagent) = named.unzip();
-        let prompted = || match self
-            .agents
-            .get(agent)
-            .connection()?
-            .calls
-            .get(&asked.call?)?
-        {
+        let prompted = || match self.agents.call(agent, asked.call?)? {
             Call::Prompt { session } => Some(session.clone()),
             _ => None,
         };

@@ -234,10 +234,8 @@ impl Hub {
         };
         if self.is_over(agent, gone, cx) {
             self.agent_failed(agent, error, cx);
-        } else {
-            if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
-                connection.order(child, TransportOrder::Stop);
-            }
+        } else if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
+            connection.order(child, TransportOrder::Stop);
         }
     }
 

@@ -104,6 +104,11 @@ impl Agents {
         self.get_mut(agent).forbid_restart();
     }
 
+    /// Returns a call that an agent has not answered yet.
+    pub(super) fn call(&self, agent: AgentRef, call: CallId) -> Option<&Call> {
+        self.get(agent).connection()?.calls.get(&call)
+    }
+
     /// Removes and returns a call that an agent has answered.
     pub(super) fn take_call(&mut self, agent: AgentRef, call: CallId) -> Option<Call> {
         self.get_mut(agent).connection_mut()?.take_call(call)

@@ -91,7 +91,7 @@ impl Hub {
                 }
             }
             SessionRequest::RestartAgent => {
-                Renewal::begin_now(self.agents.get_mut(agent).renewal_mut())
+                Renewal::begin_now(self.agents.get_mut(agent).renewal_mut());
             }
             SessionRequest::SettleHost => self.settle_host(cx),
             SessionRequest::Remove => {

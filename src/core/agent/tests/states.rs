@@ -111,7 +111,7 @@ fn end(mut t: Fixture, how: &dyn std::fmt::Debug) {
     t.on(&Disconnect);
     t.on(&Exit);
     assert!(
-        !t.agent.connection().is_some(),
+        t.agent.connection().is_none(),
         "{how:?}: the agent does not end"
     );
     let missing = (1..=t.tokens()).find(|token| !t.answered.contains(token));

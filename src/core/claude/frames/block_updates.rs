@@ -2,7 +2,6 @@
 
 use super::LineSink;
 use super::blocks::{Block, BlockKind, json};
-use super::user::tool_result;
 use crate::core::claude::tools;
 use crate::core::event::{
     Content, MessagePiece, MessageRole, NO_CALL_ID, ToolStatus, ToolUpdate, Update, call_id,
@@ -49,20 +48,6 @@ pub(super) fn tool_whole<'a>(
         let id = Cow::Borrowed("plan");
         out.push(Update::Plan { id, data });
     }
-}
-
-/// Reports a block that is neither text nor a tool call: the result of a call that the model's provider
-/// ran itself, or an unknown block.
-pub(super) fn other_block<'a>(
-    calls: &mut HashSet<String>,
-    block: &claude::Block<'a>,
-    out: &mut LineSink<'a, '_>,
-) {
-    if block.tool_use_id.is_some() && word(block.kind).ends_with("_tool_result") {
-        let result = tool_result(calls, block, None);
-        return out.push(tool(result));
-    }
-    out.push(Update::Other);
 }
 
 /// Parses an object; `None` if it does not match the type.

@@ -1,10 +1,11 @@
 //! `stream_event` frames: the output of the model in pieces.
 
 use super::block_updates::{
-    beside, empty, is_object, kind, message_id, object, other_block, piece, provider, redacted,
-    role, text_end, tool, tool_name, tool_whole,
+    beside, empty, is_object, kind, message_id, object, piece, provider, redacted, role, text_end,
+    tool, tool_name, tool_whole,
 };
 use super::blocks::{Block, BlockKind, TextToShow, json};
+use super::user::other_block;
 use super::{Frames, LineSink};
 use crate::core::claude::tools;
 use crate::core::event::{Content, MessageRole, ToolStatus, ToolUpdate, Update, call_id};

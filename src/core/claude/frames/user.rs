@@ -1,7 +1,8 @@
-//! `user` frames: tool results, and messages that the CLI sends to the model in the user's name.
+//! `user` frames: tool results, and messages that the CLI sends to the model in the user's name. Results of tools that the model's
+//! provider ran stand in other frames.
 
 use super::LineSink;
-use super::block_updates::object;
+use super::block_updates::{object, tool};
 use crate::core::claude::tools;
 use crate::core::event::{
     Content, MessagePiece, MessageRole, ToolStatus, ToolUpdate, Update, call_id,
@@ -79,6 +80,20 @@ pub(super) fn tool_result<'a>(
         id,
         ..ToolUpdate::default()
     }
+}
+
+/// Reports a block that is neither text nor a tool call: the result of a call that the model's provider
+/// ran itself, or an unknown block.
+pub(super) fn other_block<'a>(
+    calls: &mut HashSet<String>,
+    block: &claude::Block<'a>,
+    out: &mut LineSink<'a, '_>,
+) {
+    if block.tool_use_id.is_some() && word(block.kind).ends_with("_tool_result") {
+        let result = tool_result(calls, block, None);
+        return out.push(tool(result));
+    }
+    out.push(Update::Other);
 }
 
 /// Converts the content of a `user` frame that is not a tool result.

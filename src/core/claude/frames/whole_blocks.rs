@@ -1,10 +1,11 @@
 //! `assistant` frames: the output of the model in whole blocks.
 
 use super::block_updates::{
-    beside, empty, is_object, kind, message_id, object, other_block, piece, provider, redacted,
-    role, said, text_end, tool_name, tool_whole,
+    beside, empty, is_object, kind, message_id, object, piece, provider, redacted, role, said,
+    text_end, tool_name, tool_whole,
 };
 use super::blocks::{Block, BlockKind, MessageSource, TextToShow, json};
+use super::user::other_block;
 use super::{Failure, Frames, LineSink};
 use crate::core::event::{Content, Update, call_id};
 use crate::proto::claude::{self, Frame, is_true, word};
