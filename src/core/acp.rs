@@ -1,6 +1,5 @@
 //! The ACP v1 dialect: requests to an agent, and events from its lines.
 
-mod agent_error;
 mod auth;
 mod decode;
 mod elicitation;
@@ -18,6 +17,7 @@ mod plain_line;
 mod prompt;
 mod requests;
 mod results;
+mod sent;
 mod session_gone;
 mod stray_lines;
 pub(super) mod updates;
@@ -42,7 +42,7 @@ use crate::proto::wire::{LineFaults, SettingValue};
 use agent_client_protocol_schema::v1 as schema;
 pub use auth::wants_sign_in;
 use decode::our_id;
-use failures::{FailureSign, signs_of};
+use failures::{FailureSign, agent_error, error_from_text, insert_turn_failing, signs_of};
 use fast_path::FastPath;
 pub use handshake::initialize as initialize_request;
 use lost_lines::is_output;
@@ -50,9 +50,9 @@ pub use options::check;
 use params::{OpenSession, PromptRequest, SetModel};
 use pending::Pending;
 pub use results::initialize as initialize_result;
+use sent::SentRequests;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::HashMap;
 use stray_lines::StrayLines;
 use tracing::{debug, warn};
 use user_question::UserQuestion;
@@ -80,11 +80,7 @@ pub struct Acp {
     launch: ProcessSpec,
     /// Requests that the agent may send to its client.
     offer: AgentServices,
-    last_id: u64,
-    pending: HashMap<u64, Pending>,
-    /// `true` if an error without an id can mean something else than the last request: another message followed it, or
-    /// the agent has sent output since, so that it has read the request.
-    may_mean_other: bool,
+    sent: SentRequests,
     info: AgentInfo,
     /// Signs by which this agent reports failed turns outside the protocol.
     failure_signs: Vec<FailureSign>,
@@ -114,19 +110,13 @@ impl Acp {
     }
 
     /// Sets the source of the request ids for a process of a session.
-    fn of_child(self, numbers: RequestNumbers, child: Child) -> Self {
-        let last_id = numbers.before_first(child);
-        Self { last_id, ..self }
+    fn of_child(mut self, numbers: RequestNumbers, child: Child) -> Self {
+        self.sent.number_from(numbers.before_first(child));
+        self
     }
 
     fn ask(&mut self, pending: Pending, params: &impl serde::Serialize, out: &mut Outgoing) {
-        // Small positive integers are the only form of id that every agent echoes.
-        self.last_id += 1;
-        let lines = out.lines(Child::MAIN);
-        rpc::write_request(lines, &self.last_id, pending.method(), params);
-        lines.push(b'\n');
-        self.pending.insert(self.last_id, pending);
-        self.may_mean_other = false;
+        self.sent.send(pending, params, out.lines(Child::MAIN));
     }
 
     fn response<'a>(
@@ -136,10 +126,10 @@ impl Acp {
         events: &mut Vec<AgentEvent<'a>>,
     ) {
         let own = match (id, &outcome) {
-            (None, Err(_)) => self.only_request(),
-            _ => id.and_then(our_id),
+            (None, Err(_)) => self.sent.take_only(),
+            _ => id.and_then(our_id).and_then(|id| self.sent.take(id)),
         };
-        let Some(pending) = own.and_then(|id| self.pending.remove(&id)) else {
+        let Some(pending) = own else {
             // A response to no pending request, or an error without an id, concerns no session.
             warn!(id = ?id.map(RawValue::get), "response without a matching request");
             debug!(error = ?outcome.err().map(|e| e.message.into_owned()), "its error");
@@ -148,7 +138,7 @@ impl Acp {
         let outcome = match outcome {
             Ok(result) => pending.check(result).map(|()| result),
             Err(e) => {
-                let mut error = self.agent_error(&pending, &e);
+                let mut error = agent_error(&pending, &e, &self.launch, &self.info);
                 error.acp = self.offer.acp.is_some().then(|| e.raw.get().into());
                 Err(error)
             }
@@ -189,15 +179,8 @@ impl Acp {
 impl Acp {
     /// Returns the lines for a message other than a request.
     fn other_lines<'o>(&mut self, out: &'o mut Outgoing) -> &'o mut Vec<u8> {
-        self.may_mean_other = true;
+        self.sent.note_other();
         out.lines(Child::MAIN)
-    }
-
-    /// Returns the id of the only request that an error without an id can mean.
-    fn only_request(&self) -> Option<u64> {
-        let mut ids = self.pending.keys().copied();
-        let only = ids.next().filter(|_| !self.may_mean_other);
-        only.filter(|_| ids.next().is_none())
     }
 }
 
@@ -321,11 +304,7 @@ impl Dialect for Acp {
                 };
                 self.ask(Pending::Prompt(call), &params, out);
             }
-            AgentCall::WithdrawPrompt { call, .. } => {
-                let sent =
-                    |pending: &Pending| !matches!(pending, Pending::Prompt(of) if *of == call);
-                self.pending.retain(|_, pending| sent(pending));
-            }
+            AgentCall::WithdrawPrompt { call, .. } => self.sent.forget_prompt(call),
             AgentCall::Set {
                 call,
                 session,
@@ -342,10 +321,16 @@ impl Dialect for Acp {
                 method,
                 params,
                 ..
-            } => self.pass_on(call, method, params, out.lines(Child::MAIN)),
+            } => {
+                let lines = out.lines(Child::MAIN);
+                match call {
+                    Some(call) => self.sent.pass_on(call, method, params, lines),
+                    None => forward::write_notification(method, params, lines),
+                }
+            }
             AgentCall::WithdrawForwarded(call) => {
-                self.may_mean_other = true;
-                self.withdraw(call, out.lines(Child::MAIN));
+                self.sent.note_other();
+                self.sent.withdraw(call, out.lines(Child::MAIN));
             }
             AgentCall::Steer { session, .. } => return Err(no_steering(session)),
             AgentCall::Forget(_) | AgentCall::Abandon(_) | AgentCall::Transcript { .. } => {
@@ -398,17 +383,19 @@ impl Dialect for Acp {
         let text = std::str::from_utf8(line).map_err(|_| UnusableLine)?;
         let known = self.fast_path.read(text);
         if let Some(event) = known.or_else(|| plain_line::read(text)) {
-            self.may_mean_other = true;
+            self.sent.note_other();
             events.push(event);
-            self.insert_turn_failing(events);
+            insert_turn_failing(&self.failure_signs, events);
             return Ok(());
         }
         if updates::read_line(text, events).is_some() {
             if let Some(event) = events.last() {
                 self.fast_path.learn(text, event);
-                self.may_mean_other |= is_output(event);
+                if is_output(event) {
+                    self.sent.note_other();
+                }
             }
-            self.insert_turn_failing(events);
+            insert_turn_failing(&self.failure_signs, events);
             return Ok(());
         }
         match rpc::parse(text) {
@@ -417,9 +404,9 @@ impl Dialect for Acp {
             }
             // An agent that expects an answer has reported the same.
             Ok(Message::Request { id, method, .. }) if method == "session/update" => {
-                self.may_mean_other = true;
+                self.sent.note_other();
                 updates::read_request(text, events).ok_or(UnusableLine)?;
-                self.insert_turn_failing(events);
+                insert_turn_failing(&self.failure_signs, events);
                 let lines = self.other_lines(out);
                 rpc::write_result(lines, id, &serde_json::Map::new());
                 lines.push(b'\n');
@@ -437,13 +424,21 @@ impl Dialect for Acp {
                     json::text(params.get("elicitationId")).map(Cow::into_owned)
                 });
                 events.extend(id.map(|id| AgentEvent::UrlCompleted { id }));
-                self.forward_notification(method, params, events);
+                events.extend(forward::notification(
+                    self.offer.acp.is_some(),
+                    method,
+                    params,
+                ));
             }
             Ok(Message::Notification { method, params }) => {
-                self.forward_notification(method, params, events);
+                events.extend(forward::notification(
+                    self.offer.acp.is_some(),
+                    method,
+                    params,
+                ));
             }
             Ok(Message::Request { id, method, params }) => {
-                self.may_mean_other = true;
+                self.sent.note_other();
                 self.request(id, &method, params, events, out);
             }
             Ok(Message::Response { id, outcome }) => self.response(id, outcome, events),
@@ -461,7 +456,7 @@ impl Dialect for Acp {
 
     fn note(&mut self, _: Child, noted: Noted<'_>) {
         match noted {
-            Noted::Run(_) => self.may_mean_other = true,
+            Noted::Run(_) => self.sent.note_other(),
             Noted::Repaired(faults) => line_repair::count_repaired(faults, &mut self.faults),
         }
     }
@@ -479,7 +474,9 @@ impl Dialect for Acp {
     fn meaning(&self, text: AgentText<'_>) -> TextMeaning {
         match text {
             AgentText::Quoted(message) => requests::meaning(message),
-            AgentText::Error(said) => TextMeaning::Error(self.error_from_text(said)),
+            AgentText::Error(said) => {
+                TextMeaning::Error(error_from_text(said, &self.launch, &self.info))
+            }
         }
     }
 

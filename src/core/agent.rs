@@ -1,50 +1,54 @@
-//! Agent machine: the connection, restarts, environment and sign-in of one named agent.
+//! Agent machine: one named agent, and the order in which its parts see an event.
 //!
-//! The machine does not know the content of sessions. Results that concern sessions are returned to the hub,
-//! which passes them to the agent's sessions.
+//! Owns what the agent is (`Specs`), its connection, and the parts that outlive a connection: `Restarts`, `Renewal`, `SignIns`,
+//! `StatusRequests` and `AgentQuestions`. The machine carries values from one part to the next, answers clients and calls the
+//! agent. It does not know the content of sessions. Results that concern sessions are returned to the hub, which passes
+//! them to the agent's sessions.
 
 pub mod access;
-mod connect;
+mod calls;
 pub mod connection;
 pub mod cx;
 pub mod directory;
-mod environment;
-mod output;
+mod lifecycle;
 pub mod process;
 mod questions;
 pub mod renewal;
-mod restart;
+mod requested_spec;
+mod restarts;
 pub mod servers;
 mod sign_in;
+mod specs;
 mod status;
-mod stop;
 #[cfg(test)]
 mod tests;
-mod timeouts;
+pub mod timeouts;
 pub(in crate::core) mod timers;
 
+use crate::core::acp_settings::initialize;
 use crate::core::agent_definition::AgentDefinition;
-use crate::core::agent_spec::identity;
 pub use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT};
-use crate::core::client::ClientId;
-use crate::core::client_requests::ClientRequests;
 use crate::core::config::Settings;
-use crate::core::error::{Error, invalid};
-use crate::core::event::CallId;
+use crate::core::effect::Effect;
 use crate::core::ids::AgentRef;
-use crate::core::limits::{Limits, Timeout};
-use crate::proto::wire::{AgentCapabilities, McpServer, PeerInfo};
+use crate::core::limits::Limits;
+use crate::core::secret::Secrets;
+use crate::core::shared::Shared;
+use crate::proto::wire::{
+    AgentCapabilities, AgentState, AgentStatus, AgentSummary, EnvironmentResult, PeerInfo,
+};
 pub use access::AgentAccess;
-pub use connection::{Call, Connection, Phase};
+pub use connection::{Call, Connection, Phase, ProcessEnd};
 pub use cx::AgentCx;
 pub use directory::{Directory, Route};
+use questions::AgentQuestions;
 pub use renewal::Renewal;
-use restart::Crash;
-use sign_in::SignIn;
-use status::StatusRequest;
-use std::collections::BTreeSet;
+pub use requested_spec::requested_spec;
+use restarts::Restarts;
+use sign_in::SignIns;
+use specs::Specs;
+use status::{StatusRequests, peer_info};
 use std::time::Instant;
-pub use stop::ProcessEnd;
 pub use timeouts::TimeoutFailure;
 
 /// Error message for calls to an agent that is being stopped.
@@ -52,35 +56,17 @@ pub const STOPPING: &str = "the agent is stopping; call agent/connect after it h
 
 /// State machine of one named agent.
 pub struct AgentMachine {
-    reference: AgentRef,
-    /// Definition; its specification is used when the client connects the agent without a command.
-    definition: AgentDefinition,
-    /// Specification of the connected agent, or of the one to be restarted; otherwise that of the definition.
-    spec: AgentSpec,
+    specs: Specs,
     state: State,
-    /// Last crash or idle stop, after which the next call restarts the agent; `None` once it is ready again.
-    crash: Option<Crash>,
-    /// Consecutive crashes without a completed turn.
-    crashes: u32,
-    /// Number of restarts after a crash.
-    restarts: u32,
-    /// Whether the client disconnected the last agent process. If so, only the client can start another one.
-    disconnected: bool,
+    restarts: Restarts,
     /// Pending replacement of the agent process by one with another environment.
     renewal: Option<Renewal>,
-    sign_in: SignIn,
-    /// Names of variables that `agent/authenticate` set and that the agent declared as secret.
-    secret_variables: BTreeSet<String>,
-    /// `agent/status` calls that wait for measurements.
-    status_requests: Vec<StatusRequest>,
+    sign_ins: SignIns,
+    status_requests: StatusRequests,
     /// Open elicitations of the agent that belong to no session.
-    questions: ClientRequests,
+    questions: AgentQuestions,
     /// Name, version and capabilities that the agent reported when it was ready last.
     last_seen: Option<(Option<PeerInfo>, AgentCapabilities)>,
-    /// Client that registered the agent, if the agent is to be retired when that client leaves.
-    owner: Option<ClientId>,
-    /// Whether the agent can no longer be named, because its owner has left.
-    is_retired: bool,
 }
 
 /// State of the connection.
@@ -97,161 +83,115 @@ enum State {
     Connected(Box<Connection>),
 }
 
+impl State {
+    fn connection(&self) -> Option<&Connection> {
+        match self {
+            Self::Connected(connection) => Some(connection),
+            Self::Absent { .. } | Self::Backoff { .. } => None,
+        }
+    }
+
+    fn connection_mut(&mut self) -> Option<&mut Connection> {
+        match self {
+            Self::Connected(connection) => Some(connection),
+            Self::Absent { .. } | Self::Backoff { .. } => None,
+        }
+    }
+
+    /// Returns the state as clients know it.
+    fn listed(&self) -> AgentState {
+        match self {
+            Self::Connected(connection) => match &connection.phase {
+                Phase::Starting { .. } => AgentState::Starting,
+                Phase::Ready(_) => AgentState::Ready,
+                Phase::Stopping { .. } => AgentState::Stopping,
+            },
+            Self::Absent { .. } => AgentState::Disconnected,
+            Self::Backoff { .. } => AgentState::Starting,
+        }
+    }
+}
+
 impl AgentMachine {
     /// Creates an agent that is not connected.
     #[must_use]
     pub fn new(reference: AgentRef, definition: AgentDefinition) -> Self {
         Self {
-            reference,
-            spec: definition.spec.clone(),
-            definition,
+            specs: Specs::new(definition),
             state: State::Absent { why: None },
-            crash: None,
-            crashes: 0,
-            restarts: 0,
-            disconnected: false,
+            restarts: Restarts::default(),
             renewal: None,
-            sign_in: SignIn::default(),
-            secret_variables: BTreeSet::new(),
-            status_requests: Vec::new(),
-            questions: ClientRequests::default(),
+            sign_ins: SignIns::default(),
+            status_requests: StatusRequests::default(),
+            questions: AgentQuestions::new(reference),
             last_seen: None,
-            owner: None,
-            is_retired: false,
         }
     }
 
     /// Name of the agent; `default` for a default agent without a name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.definition.name
+        &self.specs.definition().name
     }
 
-    /// Definition of the agent.
+    /// Definition of the agent. Its specification is used when the client connects the agent without a command.
     #[must_use]
     pub fn definition(&self) -> &AgentDefinition {
-        &self.definition
-    }
-
-    /// Sets the client with which the agent is retired.
-    pub fn set_owner(&mut self, owner: Option<ClientId>) {
-        self.owner = owner;
-    }
-
-    /// Client with which the agent is retired.
-    #[must_use]
-    pub fn owner(&self) -> Option<ClientId> {
-        self.owner
-    }
-
-    /// Checks that the agent may be started.
-    fn check_unlocked(&self) -> Result<(), Error> {
-        match &self.definition.locked {
-            None => Ok(()),
-            Some(reason) => Err(invalid("agent", reason)),
-        }
-    }
-
-    /// Makes the agent unavailable under its name.
-    pub fn retire(&mut self) {
-        self.is_retired = true;
-        self.forbid_restart();
-    }
-
-    /// Returns `true` if the agent can no longer be named.
-    #[must_use]
-    pub fn is_retired(&self) -> bool {
-        self.is_retired
+        self.specs.definition()
     }
 
     /// Time limits of the agent.
     #[must_use]
     pub fn limits<'a>(&'a self, settings: &'a Settings) -> &'a Limits {
-        settings.limits_of(&self.definition)
-    }
-
-    /// Returns the deadline of a wait that begins now; `None` if it has no limit.
-    fn until(&self, wait: Timeout, cx: &AgentCx<'_>) -> Option<Instant> {
-        self.limits(&cx.shared.settings).until(wait, cx.now)
-    }
-
-    /// Specification that is used when the client connects the agent without a command.
-    #[must_use]
-    pub fn configured(&self) -> &AgentSpec {
-        &self.definition.spec
+        settings.limits_of(self.specs.definition())
     }
 
     /// Sets the specification that is used when the client connects the agent without a command.
     pub fn set_configured(&mut self, spec: AgentSpec) {
-        self.definition.spec = spec;
-        self.reset_spec();
+        self.specs.set_configured(spec);
+        if self.connected_spec().is_none() {
+            self.specs.reset();
+        }
     }
 
     /// Specification of the connected agent, or of the one to be restarted; otherwise the configured one.
     #[must_use]
     pub fn spec(&self) -> &AgentSpec {
-        &self.spec
+        self.specs.current()
     }
 
     /// Specification of the connected agent, or of the one to be restarted; `None` if there is neither.
     #[must_use]
     pub fn connected_spec(&self) -> Option<&AgentSpec> {
-        let is_in_use = self.is_connected() || self.crash.is_some();
-        is_in_use.then_some(&self.spec)
+        let is_in_use = self.connection().is_some() || self.restarts.are_pending();
+        is_in_use.then_some(self.specs.current())
     }
 
     /// Identity under which sessions store the agent's session ids.
     #[must_use]
     pub fn identity(&self) -> String {
-        identity(self.name(), &self.spec)
+        self.specs.identity()
     }
 
     /// The connection; `None` before the agent is started and after it has ended.
     #[must_use]
     pub fn connection(&self) -> Option<&Connection> {
-        match &self.state {
-            State::Connected(connection) => Some(connection),
-            State::Absent { .. } | State::Backoff { .. } => None,
-        }
+        self.state.connection()
     }
 
     /// Like [`AgentMachine::connection`], but mutable.
     pub fn connection_mut(&mut self) -> Option<&mut Connection> {
-        match &mut self.state {
-            State::Connected(connection) => Some(connection),
-            State::Absent { .. } | State::Backoff { .. } => None,
-        }
-    }
-
-    /// Number of the connection; 0 without a connection.
-    #[must_use]
-    pub fn number(&self) -> u64 {
-        self.connection().map_or(0, |connection| connection.number)
+        self.state.connection_mut()
     }
 
     /// Returns the view of the agent for its sessions.
     pub fn access(&mut self) -> AgentAccess<'_> {
         AgentAccess {
-            definition: &self.definition,
-            spec: &self.spec,
-            connection: match &mut self.state {
-                State::Connected(connection) => Some(connection),
-                State::Absent { .. } | State::Backoff { .. } => None,
-            },
+            definition: self.specs.definition(),
+            spec: self.specs.current(),
+            connection: self.state.connection_mut(),
             renewal: self.renewal.as_ref(),
         }
-    }
-
-    /// Returns `true` while the agent is starting, ready or stopping.
-    #[must_use]
-    pub fn is_connected(&self) -> bool {
-        self.connection().is_some()
-    }
-
-    /// Returns `true` after the handshake until the agent stops.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        self.connection().is_some_and(|c| c.ready().is_some())
     }
 
     /// Returns `true` while the agent is being stopped.
@@ -263,33 +203,115 @@ impl AgentMachine {
     /// Returns `true` if the agent has crashed or was stopped when idle: the next call that needs it restarts it.
     #[must_use]
     pub fn has_crashed(&self) -> bool {
-        self.crash.is_some()
-    }
-
-    /// Returns the MCP servers of a session, given those that it declares itself.
-    ///
-    /// # Errors
-    /// See [`servers::servers`].
-    pub fn servers(&self, own: &[McpServer], settings: &Settings) -> Result<Vec<McpServer>, Error> {
-        let ready = self.connection().and_then(Connection::ready);
-        servers::servers(own, settings, (&self.definition, &self.spec), ready)
-    }
-
-    /// Returns a call that the agent has not answered yet.
-    #[must_use]
-    pub fn call(&self, call: CallId) -> Option<&Call> {
-        self.connection()?.calls.get(&call)
+        self.restarts.are_pending()
     }
 
     /// Resets the count of crashes after a completed turn.
     pub fn note_turn(&mut self) {
-        self.crashes = 0;
+        self.restarts.note_turn();
     }
 
-    /// Notes that the agent was used, which restarts its idle timeout.
-    pub fn note_use(&mut self, now: Instant) {
-        if let Some(connection) = self.connection_mut() {
-            connection.used = now;
+    /// The pending renewal, if any.
+    #[must_use]
+    pub fn renewal(&self) -> Option<&Renewal> {
+        self.renewal.as_ref()
+    }
+
+    /// Like [`AgentMachine::renewal`], but mutable, to begin one.
+    pub fn renewal_mut(&mut self) -> &mut Option<Renewal> {
+        &mut self.renewal
+    }
+
+    /// Converts the dialect's orders to effects.
+    pub fn deliver(&mut self, now: Instant, shared: &mut Shared, effects: &mut Vec<Effect>) {
+        if let State::Connected(connection) = &mut self.state {
+            let started_by = (self.specs.definition(), self.specs.current());
+            connection.deliver(started_by, now, shared, effects);
+        }
+    }
+
+    /// Returns the variables set on top of acpipe's own environment, with the values of secrets redacted.
+    #[must_use]
+    pub fn environment(&self) -> EnvironmentResult {
+        let connection = self.connection();
+        let spec = match connection {
+            Some(stopping) if stopping.is_stopping() => {
+                stopping.next_spec().unwrap_or(&self.definition().spec)
+            }
+            _ => self.spec(),
+        };
+        let ready = connection.and_then(Connection::ready);
+        let methods = ready.map(|info| info.auth_methods.as_slice());
+        self.specs.shown(&spec.env, methods.unwrap_or_default())
+    }
+
+    /// Returns the agent's status.
+    #[must_use]
+    pub fn status(&self, secrets: &Secrets, now: Instant) -> AgentStatus {
+        let spec = self.specs.current();
+        let status = AgentStatus {
+            state: self.state.listed(),
+            restarts: self.restarts.count(),
+            ..status::absent(self.name())
+        };
+        let started_by = |status| AgentStatus {
+            command: Some(spec.command.clone()),
+            args: spec.args.clone(),
+            source: Some(spec.source),
+            ..status
+        };
+        let connection = match &self.state {
+            State::Connected(connection) => connection,
+            State::Absent { why } => {
+                return AgentStatus {
+                    reason: why.clone(),
+                    ..status
+                };
+            }
+            State::Backoff { why, .. } => {
+                return AgentStatus {
+                    reason: why.clone(),
+                    ..started_by(status)
+                };
+            }
+        };
+        let info = connection.ready();
+        let own = |info| initialize(self.name(), info).to_string().into();
+        AgentStatus {
+            protocol: Some(connection.facts().name.to_owned()),
+            program: connection.program.clone(),
+            pid: connection.main_pid(),
+            processes: connection.process_status(now),
+            agent_info: info.and_then(peer_info),
+            capabilities: info.map(|i| i.capabilities),
+            auth_methods: info.map(|i| i.auth_methods.clone()).unwrap_or_default(),
+            faults: connection.faults(),
+            waiting_for: timeouts::start_wait(Some(connection), spec, secrets, now),
+            acp: info.map(|info| info.acp.clone().unwrap_or_else(|| own(info))),
+            ..started_by(status)
+        }
+    }
+
+    /// Returns the agent's entry in a list; `sessions` is the number of its open sessions. Its program has to
+    /// be searched for.
+    #[must_use]
+    pub fn summary(&self, sessions: u64) -> AgentSummary {
+        let (definition, spec) = (self.specs.definition(), self.specs.current());
+        AgentSummary {
+            agent: definition.name.clone(),
+            is_default: false,
+            description: definition.description.clone(),
+            tags: definition.tags.clone(),
+            state: self.state.listed(),
+            protocol: spec.protocol,
+            command: spec.command.clone(),
+            args: spec.args.clone(),
+            source: spec.source,
+            installed: false,
+            program: None,
+            agent_info: self.last_seen.as_ref().and_then(|(info, _)| info.clone()),
+            capabilities: self.last_seen.as_ref().map(|(_, can)| *can),
+            sessions,
         }
     }
 }

@@ -44,7 +44,7 @@ use file_reads::ReadTarget;
 pub use launch::MODE_ARGUMENTS;
 use projects::SessionExcerpt;
 use serde_json::value::RawValue;
-use session::Session;
+use session::CliSession;
 pub use session_file::SessionFile;
 use std::collections::HashMap;
 use tracing::debug;
@@ -120,11 +120,11 @@ impl Claude {
         child
     }
 
-    fn known(&mut self, id: &str) -> Result<(Child, &mut Session), Error> {
+    fn known(&mut self, id: &str) -> Result<(Child, &mut CliSession), Error> {
         self.session(id).ok_or_else(|| Self::no_session(id))
     }
 
-    fn session(&mut self, id: &str) -> Option<(Child, &mut Session)> {
+    fn session(&mut self, id: &str) -> Option<(Child, &mut CliSession)> {
         let child = *self.sessions.get(id)?;
         match self.children.get_mut(&child)? {
             ChildRole::Session(session) => Some((child, session)),
@@ -150,7 +150,7 @@ impl Claude {
         if let Some(old) = self.sessions.get(&id) {
             self.stop(*old, out);
         }
-        let session = Session::opening(id.clone(), call, way, place);
+        let session = CliSession::opening(id.clone(), call, way, place);
         let child = self.add(ChildRole::Session(Box::new(session)));
         self.sessions.insert(id.clone(), child);
         let launch = ProcessSpec {

@@ -221,10 +221,7 @@ impl Hub {
 
     /// Adds [`Effect::Finished`] once all agents have ended and all summaries are stored.
     fn finish_if_done(&mut self, clients: &mut dyn ClientSinks) {
-        let is_connected = self
-            .agents
-            .iter()
-            .any(super::agent::AgentMachine::is_connected);
+        let is_connected = self.agents.iter().any(|agent| agent.connection().is_some());
         let is_written = |session: &SessionMachine| {
             let log = &session.output.log();
             !log.is_waiting() || log.is_append_abandoned()

@@ -4,32 +4,28 @@
 //! log, and the numbers have no gap. Lines are collected until [`Log::commit`], which is called before
 //! clients receive anything.
 
-mod about;
-mod call_ids;
 mod commit;
 mod identity;
 mod index;
-mod ledger;
 mod read;
 mod record;
+mod storage;
 mod stored_index;
 mod updates;
 
 use super::error::{Error, ErrorKind};
 use super::store::{Card, LogFile};
 use crate::proto::chunk::Chunk;
-use crate::proto::json::{write_json_within, write_number};
-pub use about::MessageFacts;
-use commit::PendingAppend;
+use crate::proto::json::write_number;
 pub use commit::disk_timeout;
 use index::{ChunkRole, Index};
-pub use ledger::StoredDecision;
-pub use read::{MessagePart, Page, Reader, StoredChunk};
+pub use read::{MessageFacts, MessagePart, Page, Reader, StoredChunk, StoredDecision};
 pub use record::{FORMAT, Identity, Record};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::ops::Range;
+use storage::LogStorage;
 use stored_index::StoredIndex;
 
 /// Size in bytes above which a record is written to the file at once instead of being collected in memory.
@@ -41,21 +37,11 @@ const PIECE: usize = 64 * 1024;
 /// The log of one session.
 #[derive(Debug)]
 pub struct Log {
-    file: Box<dyn LogFile>,
+    storage: LogStorage,
     index: Index,
     stored_index: StoredIndex,
-    /// Lines that the file does not have yet.
-    pending: Vec<u8>,
-    /// Append that the disk has not answered yet.
-    pending_append: Option<PendingAppend>,
-    /// Number of the last chunk that clients may receive: it is in the file or owed (see [`Log::release_pending`]).
-    released: u64,
     /// Error that caused chunks to be dropped, until the session has taken it.
     drop_error: Option<Box<Error>>,
-    /// Length of the prefix of `pending` that clients may receive even if the disk rejects it.
-    released_bytes: usize,
-    /// Error of a large record that was written directly to the file; the next commit reports it.
-    write_error: Option<std::io::Error>,
     /// Cached beginning of a chunk's line, with the turn that it belongs to.
     prefix: (Option<String>, Vec<u8>),
 }
@@ -78,24 +64,21 @@ impl Log {
     /// # Errors
     /// The disk fails, or the log has a newer format than this version of acpipe can read.
     pub fn open(file: Box<dyn LogFile>) -> Result<Self, Error> {
+        let (index, from, stored_index) = StoredIndex::take(&*file);
         let mut log = Self {
-            file,
+            storage: LogStorage::new(file),
             index: Index::default(),
-            stored_index: StoredIndex::default(),
-            pending: Vec::new(),
-            pending_append: None,
-            released: 0,
+            stored_index,
             drop_error: None,
-            released_bytes: 0,
-            write_error: None,
             prefix: (None, record::chunk_prefix(None)),
         };
-        let (index, from) = log.take_stored_index();
-        log.scan_from(index, from)
-            .map_err(|e| storage_error("read", &e))?;
-        log.restore_identity();
-        log.take_ended_claims();
-        log.released = log.index.seq;
+        let read = read_index(&mut log.storage, index, from);
+        log.index = read.map_err(|e| storage_error("read", &e))?;
+        identity::restore(&mut log.index, &log.storage);
+        if let Some(identity) = &mut log.index.identity {
+            identity::take_ended_claims(identity, &log.storage);
+        }
+        log.storage.release(log.index.seq);
         let format = log.index.identity.as_ref().map_or(FORMAT, |i| i.format);
         if format > FORMAT {
             let message = format!(
@@ -107,27 +90,10 @@ impl Log {
         Ok(log)
     }
 
-    fn scan(&mut self) -> std::io::Result<()> {
-        self.scan_from(Index::default(), self.file.begin())
-    }
-
-    /// Reads the log from an offset on and adds it to an index of everything before.
-    fn scan_from(&mut self, mut index: Index, from: u64) -> std::io::Result<()> {
-        let rest = self.lines(from..self.file.end(), |line, at| {
-            index.line(line, at);
-            true
-        })?;
-        if rest < self.file.end() {
-            self.file.cut(rest)?;
-        }
-        let mut place = rest;
-        for line in self.pending.split_inclusive(|byte| *byte == b'\n') {
-            let end = place + line.len() as u64;
-            index.line(line.trim_ascii_end(), place..end);
-            place = end;
-        }
-        index.read_all();
-        self.index = index;
+    /// Reads the whole log again.
+    fn scan(&mut self) -> io::Result<()> {
+        let begin = self.storage.file().begin();
+        self.index = read_index(&mut self.storage, Index::default(), begin)?;
         Ok(())
     }
 
@@ -152,7 +118,7 @@ impl Log {
     /// Returns `true` if nothing was ever recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.file.end() == 0 && self.pending.is_empty()
+        self.storage.end() == 0
     }
 
     /// Returns the number of lines that cannot be read.
@@ -164,7 +130,7 @@ impl Log {
     /// Numbers a chunk and records it; returns the number and the chunk's JSON.
     pub fn chunk(&mut self, turn: Option<&str>, chunk: &Chunk<'_>) -> (u64, &[u8]) {
         let (seq, json) = self.line(turn, role_of(chunk), |out| chunk.write(out));
-        (seq, &self.pending[json])
+        (seq, &self.storage.pending()[json])
     }
 
     /// Like [`Log::chunk`] for a delta, whose JSON is these parts.
@@ -174,7 +140,7 @@ impl Log {
                 out.extend_from_slice(part);
             }
         });
-        (seq, &self.pending[json])
+        (seq, &self.storage.pending()[json])
     }
 
     /// Like [`Log::chunk`] for a large chunk, which is written to the file at once; returns the number. A
@@ -185,7 +151,7 @@ impl Log {
         }
         let seq = self.index.seq + 1;
         let prefix = record::chunk_prefix(turn);
-        let at = self.write_through(&|mut out| {
+        let write = |mut out: &mut dyn io::Write| {
             out.write_all(&prefix)?;
             write!(out, "{seq},\"chunk\":")?;
             // Written in large pieces, so that the whole chunk is never in memory a second time.
@@ -193,8 +159,8 @@ impl Log {
             serde_json::to_writer(&mut gathered, chunk)?;
             gathered.write_all(b"}\n")?;
             gathered.flush()
-        });
-        if let Some(at) = at {
+        };
+        if let Some(at) = self.storage.write_through(&write, self.index.seq) {
             self.index.chunk(seq, turn, role_of(chunk), &at);
         }
         seq
@@ -217,30 +183,34 @@ impl Log {
             self.prefix = (turn.map(str::to_owned), record::chunk_prefix(turn));
         }
         let seq = self.index.seq + 1;
-        let before = self.pending.len();
-        self.pending.extend_from_slice(&self.prefix.1);
-        write_number(&mut self.pending, seq);
-        self.pending.extend_from_slice(b",\"chunk\":");
-        let begin = self.pending.len();
-        write(&mut self.pending);
-        let json = begin..self.pending.len();
-        self.pending.extend_from_slice(b"}\n");
-        let at = self.range_from(before);
+        let (prefix, mut json) = (&self.prefix.1, 0..0);
+        let at = self.storage.add(|out| {
+            out.extend_from_slice(prefix);
+            write_number(out, seq);
+            out.extend_from_slice(b",\"chunk\":");
+            json.start = out.len();
+            write(out);
+            json.end = out.len();
+            out.extend_from_slice(b"}\n");
+        });
         self.index.chunk(seq, turn, part, &at);
         (seq, json)
     }
 
     /// Records anything other than a chunk.
     pub fn append(&mut self, record: &Record<'_>) {
-        let at = match self.gather(record, LARGE) {
+        let at = match self.storage.add_json(record, LARGE) {
             Some(at) => Some(at),
-            None if self.must_buffer() => self.gather(record, usize::MAX),
-            None => self.write_through(&|mut out| {
-                let mut gathered = std::io::BufWriter::with_capacity(PIECE, &mut out);
-                serde_json::to_writer(&mut gathered, record)?;
-                gathered.write_all(b"\n")?;
-                gathered.flush()
-            }),
+            None if self.must_buffer() => self.storage.add_json(record, usize::MAX),
+            None => self.storage.write_through(
+                &|mut out| {
+                    let mut gathered = io::BufWriter::with_capacity(PIECE, &mut out);
+                    serde_json::to_writer(&mut gathered, record)?;
+                    gathered.write_all(b"\n")?;
+                    gathered.flush()
+                },
+                self.index.seq,
+            ),
         };
         let Some(at) = at else { return };
         record.at().clone_into(&mut self.index.updated_at);
@@ -262,67 +232,31 @@ impl Log {
     pub fn append_message(&mut self, at: &str, message: &[u8]) {
         let time = crate::proto::json::to_raw(&at);
         let head = format!(r#"{{"record":"message","at":{time},"message":"#);
-        let at = self.append_json(head.as_bytes(), message);
+        let at = self
+            .storage
+            .add_parts(head.as_bytes(), message, self.index.seq);
         if let (Some(at), Some(id)) = (at, index::message_id(message)) {
             self.index.message(&id, &at);
         }
-        if self.pending.len() > LARGE && self.write_error.is_none() && !self.file.is_slow() {
-            self.write_piece();
-        }
-    }
-
-    /// Appends a record whose last member is available as JSON; `head` is everything before that.
-    fn append_json(&mut self, head: &[u8], json: &[u8]) -> Option<Range<u64>> {
-        if json.len() > LARGE && !self.must_buffer() {
-            return self.write_through(&|out| {
-                out.write_all(head)?;
-                out.write_all(json)?;
-                out.write_all(b"}\n")
-            });
-        }
-        let before = self.pending.len();
-        for part in [head, json, b"}\n"] {
-            self.pending.extend_from_slice(part);
-        }
-        Some(self.range_from(before))
-    }
-
-    /// Appends a record to the pending lines; `None` if it is larger than `limit` bytes.
-    fn gather(&mut self, record: &Record<'_>, limit: usize) -> Option<Range<u64>> {
-        let before = self.pending.len();
-        let limit = before.saturating_add(limit);
-        if !write_json_within(&mut self.pending, record, limit) {
-            return None;
-        }
-        self.pending.push(b'\n');
-        Some(self.range_from(before))
-    }
-
-    fn range_from(&self, before: usize) -> Range<u64> {
-        let base = self.file.end();
-        base + before as u64..base + self.pending.len() as u64
+        self.storage.write_many(self.index.seq);
+        self.forget_lost();
     }
 
     /// Returns `true` if the file has to take something before clients may receive it.
     #[must_use]
     pub fn is_dirty(&self) -> bool {
-        self.pending.len() > self.released_bytes
-            || self.write_error.is_some()
-            || self.pending_append.is_some()
-            || self.drop_error.is_some()
+        self.storage.is_dirty() || self.drop_error.is_some()
     }
 
     /// Returns `true` if the file has every record, including owed ones.
     #[must_use]
     pub fn is_written(&self) -> bool {
-        self.pending.is_empty() && self.write_error.is_none()
+        self.storage.is_written()
     }
 
     /// Repairs the log after a panic: cuts off an incomplete pending line and rebuilds the index.
     pub fn mend(&mut self) {
-        let whole = memchr::memrchr(b'\n', &self.pending).map_or(0, |at| at + 1);
-        self.pending.truncate(whole);
-        self.released_bytes = self.released_bytes.min(whole);
+        self.storage.cut_incomplete();
         self.prefix = (None, record::chunk_prefix(None));
         // A read error is reported by the next operation that reads the log.
         let _ = self.scan();
@@ -331,34 +265,49 @@ impl Log {
     /// Allows clients to receive all pending records even if the disk rejects them, such as the report of that
     /// failure. The records are written with the next ones.
     pub fn release_pending(&mut self) {
-        self.released_bytes = self.pending.len();
-        if self.pending_append.is_none() {
-            self.released = self.index.seq;
-        }
+        self.storage.release_pending(self.index.seq);
     }
 
     /// Requests a sync of the file, see [`LogFile::sync`].
     pub fn sync(&mut self, ticket: u64) -> bool {
-        if self.pending.is_empty() {
-            // A turn ends here, and the session may stay idle for long: thousands of idle sessions must not
-            // hold buffers.
-            self.pending = Vec::new();
-        }
-        let is_answered_later = self.file.sync(ticket);
+        // A turn ends here, and the session may stay idle for long: thousands of idle sessions must not
+        // hold buffers.
+        self.storage.free_buffer();
+        let is_answered_later = self.storage.file_mut().sync(ticket);
         self.store_index();
         is_answered_later
+    }
+
+    /// Stores the index if the log has grown enough since the last time.
+    pub fn store_index(&mut self) {
+        if self.stored_index.is_outdated(self.storage.file())
+            && let Some(encoded) = self.encoded_index()
+        {
+            self.stored_index.store(encoded, self.storage.file_mut());
+        }
+    }
+
+    /// Returns the index as it is stored; `None` if it does not describe exactly what is in the file.
+    #[must_use]
+    pub fn encoded_index(&self) -> Option<Vec<u8>> {
+        if !self.is_written() || self.storage.is_waiting() {
+            return None;
+        }
+        let end = self.storage.file().end();
+        self.index
+            .encode(end, |range| self.storage.file().read(range))
     }
 
     /// Returns `true` if a turn fails whose sync has failed, see [`LogFile::needs_sync`].
     #[must_use]
     pub fn needs_sync(&self, error: &Error) -> bool {
-        self.file.needs_sync(error)
+        self.storage.file().needs_sync(error)
     }
 
     /// Writes the session's card with the current state.
     pub fn describe(&mut self) {
         let card = self.card();
-        self.file.describe(&card);
+        self.storage.file_mut().describe(&card);
     }
 
     /// Returns the session's card: what lists of sessions show.
@@ -380,7 +329,7 @@ impl Log {
             updated_at: self.index.updated_at.clone(),
             messages: self.count(),
             seq: self.seq(),
-            bytes: self.file.end(),
+            bytes: self.storage.file().end(),
         }
     }
 
@@ -400,11 +349,10 @@ impl Log {
         };
         let mut line = serde_json::to_vec(&first).unwrap_or_default();
         line.push(b'\n');
-        let replaced = self.file.replace(&line, archive);
+        let replaced = self.storage.file_mut().replace(&line, archive);
         replaced.map_err(|e| storage_error("replace", &e))?;
-        self.pending.clear();
-        self.released_bytes = 0;
-        self.released = self.index.seq;
+        self.storage.drop_pending();
+        self.storage.release(self.index.seq);
         self.stored_index = StoredIndex::default();
         self.scan().map_err(|e| storage_error("read", &e))
     }
@@ -415,15 +363,35 @@ impl Log {
     /// The disk fails.
     pub fn remove(&mut self, archive: bool) -> Result<(), Error> {
         self.wait_for_append()?;
-        self.file
+        self.storage
+            .file_mut()
             .remove(archive)
             .map_err(|e| storage_error("remove", &e))?;
         // Nothing is left to be written or reported.
-        self.pending.clear();
-        self.released_bytes = 0;
+        self.storage.drop_pending();
         self.index = Index::default();
         Ok(())
     }
+}
+
+/// Reads a log from an offset on and adds it to an index of everything before; cuts off an incomplete last line.
+fn read_index(storage: &mut LogStorage, mut index: Index, from: u64) -> io::Result<Index> {
+    let end = storage.file().end();
+    let rest = storage.lines(from..end, |line, at| {
+        index.line(line, at);
+        true
+    })?;
+    if rest < end {
+        storage.file_mut().cut(rest)?;
+    }
+    let mut place = rest;
+    for line in storage.pending().split_inclusive(|byte| *byte == b'\n') {
+        let end = place + line.len() as u64;
+        index.line(line.trim_ascii_end(), place..end);
+        place = end;
+    }
+    index.read_all();
+    Ok(index)
 }
 
 fn role_of<'a>(chunk: &'a Chunk<'_>) -> ChunkRole<'a> {

@@ -481,7 +481,7 @@ mod tests {
             panic!("{verdict:?}");
         };
         assert_eq!(end.error.unwrap().message, UNAVAILABLE);
-        assert_eq!((turn.cost(), end.cost), (Some(2.0), Some(2.0)));
+        assert_eq!((turn.figures().cost(), end.cost), (Some(2.0), Some(2.0)));
         assert_eq!(attempts.answer(String::new()), UNAVAILABLE);
     }
 }

@@ -8,11 +8,10 @@ mod agent_ids;
 mod call_ids;
 mod calls;
 mod ending;
-mod hosting;
+mod figures;
 mod messages;
 mod passed;
 mod questions;
-mod results;
 mod subagents;
 mod terminals;
 mod tools;
@@ -28,7 +27,7 @@ pub use agent_ids::AgentIds;
 pub use call_ids::{
     CallIds, OpenTurns, Renamed, with_asked_call_id, with_call_id, with_call_id_of_chunk,
 };
-use ending::TurnTotals;
+pub use figures::TurnFigures;
 use messages::Messages;
 use passed::PassedChunks;
 use serde_json::Value;
@@ -38,7 +37,7 @@ pub use subagents::Subagent;
 use subagents::Subagents;
 pub use terminals::Terminal;
 use terminals::Terminals;
-use tools::Tools;
+pub(in crate::core) use tools::Tools;
 pub use tools::{
     Activity, Call, CallChange, Question, RunKind, SettleReason, UnapprovedRun, written,
 };
@@ -318,11 +317,7 @@ pub struct Turn {
     earlier: Arc<AgentIds>,
     /// `true` for the turn of a subagent, which has no subagents itself.
     is_subagent: bool,
-    /// Last context figures.
-    context: Option<Box<RawValue>>,
-    cost: Option<f64>,
-    /// Totals over all attempts that have ended.
-    totals: TurnTotals,
+    figures: TurnFigures,
     structured_output: Option<Box<RawValue>>,
     /// `true` once the agent has reported anything but figures and notices.
     begun: bool,
@@ -362,9 +357,7 @@ impl Turn {
             passed: PassedChunks::default(),
             earlier: Arc::clone(names),
             is_subagent: false,
-            context: None,
-            cost: None,
-            totals: TurnTotals::default(),
+            figures: TurnFigures::default(),
             structured_output: None,
             begun: false,
             attempt: AttemptState::default(),
@@ -382,11 +375,6 @@ impl Turn {
     #[must_use]
     pub fn is_working(&self) -> bool {
         self.activity().is_some() || self.subagents.are_working()
-    }
-
-    /// Reports that a new agent session replaced the one that the turn began in.
-    pub fn agent_session_replaced(&self, agent_session: &str, view: &mut impl TurnView) {
-        view.event(&TurnEvent::AgentSessionReplaced { agent_session });
     }
 
     /// Returns `true` once the agent has reported anything but figures and notices.
@@ -448,44 +436,33 @@ impl Turn {
         &self.message_id
     }
 
-    /// Takes the text of the answer out, because it can be large. Text over the summary's limit is not in it.
-    pub fn take_text(&mut self) -> String {
-        self.messages.take_text()
+    /// Takes the text of the answer out, because it can be large. Text over the summary's limit is not in it; its size in
+    /// bytes is returned, too.
+    pub fn take_text(&mut self) -> (String, u64) {
+        let omitted = self.messages.omitted();
+        (self.messages.take_text(), omitted)
     }
 
-    /// Cost of the session, as last reported in this turn.
+    /// Figures that the agent reported.
     #[must_use]
-    pub fn cost(&self) -> Option<f64> {
-        self.cost
+    pub fn figures(&self) -> &TurnFigures {
+        &self.figures
     }
 
-    /// Token usage of all attempts.
+    /// Tool calls of the turn itself.
     #[must_use]
-    pub fn usage(&self) -> Option<TokenUsage> {
-        self.totals.usage
+    pub(in crate::core) fn tools(&self) -> &Tools {
+        &self.tools
     }
 
-    /// Turns of the agent's own loop in all attempts.
-    #[must_use]
-    pub fn num_turns(&self) -> Option<u64> {
-        self.totals.num_turns
+    /// Adds cost, usage and agent turns of an attempt to the figures.
+    pub fn account(&mut self, end: &TurnEnd) {
+        self.figures.account(end);
     }
 
     /// The structured answer that the client requested.
     #[must_use]
     pub fn structured(&self) -> Option<Value> {
         self.structured_output.as_deref().map(value)
-    }
-
-    /// Context figures, as last reported in this turn.
-    #[must_use]
-    pub fn context_figures(&self) -> Option<Value> {
-        self.context.as_deref().map(value)
-    }
-
-    /// Size of the text that is not kept, in bytes.
-    #[must_use]
-    pub fn omitted_text(&self) -> u64 {
-        self.messages.omitted()
     }
 }

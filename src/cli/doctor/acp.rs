@@ -84,7 +84,7 @@ impl Outcome {
 }
 
 /// Connection to an agent process.
-pub struct AcpConnection {
+pub struct DoctorConnection {
     process: DirectProcess,
     last_id: u64,
     seen: Seen,
@@ -92,7 +92,7 @@ pub struct AcpConnection {
     cancelled: BTreeSet<String>,
 }
 
-impl AcpConnection {
+impl DoctorConnection {
     /// Starts an agent process.
     pub fn start(starter: &AgentStarter, spec: ProcessSpec) -> Self {
         Self {
@@ -273,7 +273,7 @@ impl AcpConnection {
     }
 }
 
-impl LineReader for AcpConnection {
+impl LineReader for DoctorConnection {
     fn read(&mut self, line: &[u8]) -> LineOutcome {
         let Ok(text) = std::str::from_utf8(line) else {
             return LineOutcome::Unusable;

@@ -1,6 +1,6 @@
 //! Check of an ACP agent.
 
-use super::acp::AcpConnection;
+use super::acp::DoctorConnection;
 use super::args::DoctorArgs;
 use super::basics::{about, initialize, new_session, stop, stop_check};
 use super::limits::ProbeLimits;
@@ -31,7 +31,7 @@ pub async fn check(
     let directory = SessionDirectory::new(args.cwd.as_deref())?;
     let probe_limits = ProbeLimits::new(args.probe_limit, limits);
     let spec = subject.process();
-    let mut connection = AcpConnection::start(starter, spec.clone());
+    let mut connection = DoctorConnection::start(starter, spec.clone());
     let (check, info) = initialize(&mut connection, &spec, &probe_limits).await;
     report.add(check)?;
     let mut session = None;

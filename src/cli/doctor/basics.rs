@@ -1,6 +1,6 @@
 //! Steps of every check of an ACP agent: the handshake, a session, and the stop.
 
-use super::acp::{AcpConnection, Fault, Outcome};
+use super::acp::{DoctorConnection, Fault, Outcome};
 use super::limits::ProbeLimits;
 use super::report::{Check, shown};
 use super::subject::CheckedAgent;
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// Sends the handshake. Returns what the agent reported, and the time.
 pub async fn initialize(
-    connection: &mut AcpConnection,
+    connection: &mut DoctorConnection,
     spec: &ProcessSpec,
     limits: &ProbeLimits,
 ) -> (Check, Option<(AgentInfo, Duration)>) {
@@ -116,7 +116,7 @@ fn capabilities(can: &AgentCapabilities) -> Vec<&'static str> {
 
 /// Opens a session. Returns its id.
 pub async fn new_session(
-    connection: &mut AcpConnection,
+    connection: &mut DoctorConnection,
     cwd: &str,
     limits: &ProbeLimits,
     subject: &CheckedAgent,
@@ -180,7 +180,7 @@ pub fn sign_in(name: &str, fault: &Fault, subject: &CheckedAgent) -> Check {
 /// Stops an agent process.
 pub async fn stop(
     starter: &AgentStarter,
-    connection: AcpConnection,
+    connection: DoctorConnection,
     limits: &ProbeLimits,
 ) -> Stopped {
     let process = connection.into_process();

@@ -2,12 +2,10 @@
 
 mod cancel;
 mod finding;
-mod malformed;
 mod prompts;
 mod restore;
-mod sessions;
 
-use super::acp::{AcpConnection, Outcome};
+use super::acp::{DoctorConnection, Outcome};
 use super::basics::{initialize, new_session, stop, stop_check};
 use super::limits::ProbeLimits;
 use super::report::{Check, DoctorReport};
@@ -21,6 +19,12 @@ use finding::Finding;
 use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
+
+/// Beginning of a message whose end is missing.
+const TORN_LINE: &str = r#"{"jsonrpc":"2.0","method":"#;
+
+/// Method that no agent has: any response to it shows that the agent still reads.
+const NO_METHOD: &str = "_acpipe/doctor";
 
 /// Probe of an ACP agent.
 pub struct Probe<'a> {
@@ -78,7 +82,7 @@ impl Probe<'_> {
     /// Returns the faults, or `None` if the agent cannot be prompted.
     pub async fn run(
         &self,
-        mut connection: AcpConnection,
+        mut connection: DoctorConnection,
         session: String,
         handshake: Duration,
         report: &mut DoctorReport,
@@ -113,8 +117,8 @@ impl Probe<'_> {
     }
 
     /// Starts another process of the agent. `None` if it does not answer the handshake, which is reported.
-    async fn connect(&self, results: &mut Results<'_>) -> anyhow::Result<Option<AcpConnection>> {
-        let mut connection = AcpConnection::start(self.starter, self.spec.clone());
+    async fn connect(&self, results: &mut Results<'_>) -> anyhow::Result<Option<DoctorConnection>> {
+        let mut connection = DoctorConnection::start(self.starter, self.spec.clone());
         let (check, info) = initialize(&mut connection, &self.spec, &self.limits).await;
         if info.is_some() {
             return Ok(Some(connection));
@@ -128,7 +132,7 @@ impl Probe<'_> {
     async fn connect_with_session(
         &self,
         results: &mut Results<'_>,
-    ) -> anyhow::Result<Option<(AcpConnection, String)>> {
+    ) -> anyhow::Result<Option<(DoctorConnection, String)>> {
         let Some(mut connection) = self.connect(results).await? else {
             return Ok(None);
         };
@@ -142,10 +146,39 @@ impl Probe<'_> {
         Ok(None)
     }
 
+    /// Sends a malformed line, then a request.
+    async fn malformed_line(&self, results: &mut Results<'_>) -> anyhow::Result<()> {
+        const NAME: &str = "malformed line";
+        let Some(mut connection) = self.connect(results).await? else {
+            return Ok(());
+        };
+        connection.send_raw(TORN_LINE);
+        let params = json!({});
+        let outcome = connection
+            .request(NO_METHOD, &params, self.limits.answer)
+            .await;
+        let answer = connection.seen().orphan_errors.first();
+        let answer = answer.map_or("it ignores the line".to_owned(), |fault| {
+            format!("it answers the line with the error {}", fault.code)
+        });
+        let advice = "acpipe sends no such lines; clients of the agent that do will lose it";
+        results.add(match &outcome {
+            Outcome::Exited(_) => Check::warning(NAME, outcome.describe(), advice),
+            Outcome::NoAnswer(_) => {
+                let found = format!("{answer}, and does not answer the next request");
+                Check::warning(NAME, found, advice)
+            }
+            Outcome::Result(..) | Outcome::Error(_) | Outcome::OtherSession(_) => {
+                Check::ok(NAME, format!("{answer}, and works on"))
+            }
+        })?;
+        self.stop(connection, true, results).await
+    }
+
     /// Stops a process. If no turn runs in it, and none was measured before, its exit is measured.
     async fn stop(
         &self,
-        connection: AcpConnection,
+        connection: DoctorConnection,
         is_idle: bool,
         results: &mut Results<'_>,
     ) -> anyhow::Result<()> {

@@ -1,11 +1,13 @@
 //! Failed turns that agents report outside the protocol: in `_meta` of session updates, and as text.
 
-use super::Acp;
-use super::auth;
-use super::decode::is_network;
+use super::decode::{self, is_network};
+use super::pending::Pending;
+use super::{auth, session_gone};
 use crate::core::builtin_agents::hints;
+use crate::core::dialect::ProcessSpec;
 use crate::core::error::{Error, ErrorKind, clip};
-use crate::core::event::{AgentEvent, FailureReport, MessageRole, Update};
+use crate::core::event::{AgentEvent, AgentInfo, FailureReport, MessageRole, Update};
+use crate::proto::acp::AUTH_REQUIRED;
 use crate::proto::json::{Members, text, to_raw};
 use crate::proto::rpc::RpcError;
 use serde_json::json;
@@ -95,41 +97,74 @@ pub(super) fn reported_kind(e: &RpcError<'_>) -> Option<ErrorKind> {
     kinds.find(|kind| kind.name() == name).copied()
 }
 
-impl Acp {
-    /// Inserts the failure that the last event reports, before that event, since its text may be the reason.
-    pub(super) fn insert_turn_failing(&self, events: &mut Vec<AgentEvent<'_>>) {
-        if self.failure_signs.is_empty() {
-            return;
-        }
-        let found = events
-            .last()
-            .and_then(|event| reported(&self.failure_signs, event));
-        if let Some((session, failing)) = found {
-            let before = events.len() - 1;
-            events.insert(before, AgentEvent::TurnFailing { session, failing });
-        }
+/// Converts the error response to a request.
+pub(super) fn agent_error(
+    pending: &Pending,
+    e: &RpcError<'_>,
+    launch: &ProcessSpec,
+    info: &AgentInfo,
+) -> Error {
+    let signing = matches!(pending, Pending::Authenticate(_));
+    if !signing && auth::wants_sign_in(e) {
+        let said = decode::error_text(e);
+        let login = hints::login(&launch.command, &launch.args);
+        let error = Error::auth_required(&said, &info.auth_methods, login);
+        // Other codes are less certain: a configured key may be wrong. The raw error shows that.
+        return match e.code {
+            AUTH_REQUIRED => error,
+            _ => error.with("raw", e.raw.get()),
+        };
     }
+    let kind = match pending {
+        Pending::Authenticate(_) if !is_network(e) => ErrorKind::AuthRequired,
+        Pending::Initialize => ErrorKind::Initialize,
+        _ if pending.is_of_open_session() && session_gone::is_session_gone(e) => {
+            ErrorKind::SessionNotFound
+        }
+        _ if is_network(e) => ErrorKind::Network,
+        _ => ErrorKind::Session,
+    };
+    let kind = reported_kind(e).unwrap_or(kind);
+    let message = format!(
+        "the agent answered {} with an error: {} ({})",
+        pending.method(),
+        clip(&decode::error_text(e)),
+        e.code
+    );
+    Error::new(kind, message).with("raw", e.raw.get())
+}
 
-    /// Converts a text that the agent wrote instead of an error to that error.
-    pub(super) fn error_from_text(&self, said: &str) -> Error {
-        let raw = to_raw(&json!({ "message": said }));
-        let e = RpcError {
-            code: 0,
-            message: said.into(),
-            data: None,
-            raw: &raw,
-        };
-        if auth::wants_sign_in(&e) {
-            let login = hints::login(&self.launch.command, &self.launch.args);
-            return Error::auth_required(said, &self.info.auth_methods, login);
-        }
-        let kind = if is_network(&e) {
-            ErrorKind::Network
-        } else {
-            ErrorKind::Session
-        };
-        Error::new(kind, clip(said)).with("raw", said)
+/// Inserts the failure that the last event reports, before that event, since its text may be the reason.
+pub(super) fn insert_turn_failing(signs: &[FailureSign], events: &mut Vec<AgentEvent<'_>>) {
+    if signs.is_empty() {
+        return;
     }
+    let found = events.last().and_then(|event| reported(signs, event));
+    if let Some((session, failing)) = found {
+        let before = events.len() - 1;
+        events.insert(before, AgentEvent::TurnFailing { session, failing });
+    }
+}
+
+/// Converts a text that the agent wrote instead of an error to that error.
+pub(super) fn error_from_text(said: &str, launch: &ProcessSpec, info: &AgentInfo) -> Error {
+    let raw = to_raw(&json!({ "message": said }));
+    let e = RpcError {
+        code: 0,
+        message: said.into(),
+        data: None,
+        raw: &raw,
+    };
+    if auth::wants_sign_in(&e) {
+        let login = hints::login(&launch.command, &launch.args);
+        return Error::auth_required(said, &info.auth_methods, login);
+    }
+    let kind = if is_network(&e) {
+        ErrorKind::Network
+    } else {
+        ErrorKind::Session
+    };
+    Error::new(kind, clip(said)).with("raw", said)
 }
 
 /// Returns the text at a path of fields.
@@ -184,7 +219,6 @@ mod tests {
 
     #[test]
     fn printed_errors_have_kinds() {
-        let acp = Acp::default();
         for (said, kind) in [
             (
                 "unexpected status 529: Overloaded, url: http://127.0.0.1/v1",
@@ -199,7 +233,7 @@ mod tests {
                 ErrorKind::Network,
             ),
         ] {
-            let error = acp.error_from_text(said);
+            let error = error_from_text(said, &ProcessSpec::default(), &AgentInfo::default());
             assert_eq!(error.kind, kind, "{said}");
             assert!(error.message.contains(said), "{error}");
         }

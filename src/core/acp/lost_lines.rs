@@ -22,7 +22,7 @@ impl Acp {
     ) {
         line.count(&mut self.faults);
         let sniffed = sniff(line.head, line.tail);
-        self.report_lost(line, &sniffed);
+        self.stray.report_lost(line, &sniffed, &self.faults);
         let member = |key: &str| {
             let mut texts = line.values_of(key).filter_map(|value| {
                 let value: Option<String> = serde_json::from_str(value).ok();
@@ -44,7 +44,7 @@ impl Acp {
         };
         let has = |key: &str| line.contains(key);
         let has_outcome = has("\"result\"") || has("\"error\"");
-        let is_awaited = our_id(&id).is_some_and(|id| self.pending.contains_key(&id));
+        let is_awaited = our_id(&id).is_some_and(|id| self.sent.get(id).is_some());
         // A line that is cut before its method is that of a request, unless its id is awaited.
         let is_request =
             sniffed.method.is_some() || !is_awaited && !has_outcome && has("\"jsonrpc\"");
@@ -70,7 +70,7 @@ impl Acp {
         fault: &str,
         events: &mut Vec<AgentEvent<'_>>,
     ) {
-        let Some(pending) = our_id(id).and_then(|id| self.pending.remove(&id)) else {
+        let Some(pending) = our_id(id).and_then(|id| self.sent.take(id)) else {
             return;
         };
         let method = pending.method();

@@ -1,6 +1,6 @@
 //! Requests of an agent: permissions, questions to its user, files and terminals.
 
-use super::pending::Pending;
+use super::elicitation::elicitation;
 use super::user_question::UserQuestion;
 use super::{Acp, hosting, results, updates};
 use crate::core::dialect::{Child, Outgoing, TextMeaning};
@@ -19,12 +19,6 @@ use tracing::debug;
 const LONGEST_ID: usize = 4096;
 
 impl Acp {
-    /// Whether `initialize` has no response yet.
-    fn is_starting(&self) -> bool {
-        let mut pending = self.pending.values();
-        pending.any(|pending| matches!(pending, Pending::Initialize))
-    }
-
     /// Converts a request of the agent to an event, or rejects it if acpipe does not support the method.
     pub(super) fn request<'a>(
         &mut self,
@@ -59,11 +53,10 @@ impl Acp {
                 .permission(id, params)
                 .map(|question| AgentEvent::Permission(Box::new(question)))
                 .ok_or("session/request_permission must have sessionId and toolCall.toolCallId"),
-            "elicitation/create" if self.offer.questions => self
-                .elicitation(id, params)
+            "elicitation/create" if self.offer.questions => elicitation(id, params, &self.sent)
                 .map(|asked| AgentEvent::Elicitation(Box::new(asked))),
             // No agent sends `initialize` to its client, so this program echoes its input.
-            "initialize" if self.is_starting() => {
+            "initialize" if self.sent.are_starting() => {
                 let message = format!(
                     "`{}` echoes its input: it is not an ACP agent; give a command that starts one, such as `opencode \
                          acp`",

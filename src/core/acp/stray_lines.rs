@@ -1,11 +1,11 @@
 //! Lines of an agent's stdout that are not frames, such as the output of a forgotten `print()`.
 
-use super::Acp;
 use crate::core::cut::CUT;
 use crate::core::error::clip;
 use crate::core::line_repair::{LostLine, LostReason};
 use crate::core::printable::printable;
 use crate::proto::frame::Sniffed;
+use crate::proto::wire::LineFaults;
 use tracing::{debug, warn};
 
 /// Maximum number of kinds of lines that are shown in the log; further ones are only counted.
@@ -17,9 +17,18 @@ const SHOWN: usize = 200;
 /// Maximum number of bytes at the beginning of a line in which text to show is searched.
 const SEARCHED: usize = 4096;
 
-impl Acp {
-    /// Logs a line that is given up.
-    pub(super) fn report_lost(&mut self, line: &LostLine<'_>, sniffed: &Sniffed) {
+/// Kinds of lines that were already shown.
+#[derive(Debug, Default)]
+pub(super) struct StrayLines(Vec<String>);
+
+impl StrayLines {
+    /// Logs a line that is given up; `faults` has the counts with this line.
+    pub(super) fn report_lost(
+        &mut self,
+        line: &LostLine<'_>,
+        sniffed: &Sniffed,
+        faults: &LineFaults,
+    ) {
         let (count, why) = match line.reason {
             LostReason::TooLong => {
                 let Sniffed { id, method } = sniffed;
@@ -29,25 +38,19 @@ impl Acp {
                 );
                 return;
             }
-            LostReason::NotUtf8 => (self.faults.invalid_utf8, "not UTF-8"),
+            LostReason::NotUtf8 => (faults.invalid_utf8, "not UTF-8"),
             LostReason::NotJson(_) | LostReason::NotAMessage => {
-                (self.faults.malformed, "not a JSON-RPC message")
+                (faults.malformed, "not a JSON-RPC message")
             }
         };
         let mut text = String::from_utf8_lossy(&line.head[..line.head.len().min(SEARCHED)]);
         if line.len > text.len() as u64 {
             text.to_mut().push_str(CUT);
         }
-        self.stray.report(&text, count, why);
+        self.report(&text, count, why);
         debug!(fault = line.fault(), line = clip(&text), "line skipped");
     }
-}
 
-/// Kinds of lines that were already shown.
-#[derive(Debug, Default)]
-pub(super) struct StrayLines(Vec<String>);
-
-impl StrayLines {
     /// Logs a skipped line; `count` is the number of lines with this fault. The line is shown if its kind is
     /// new, unless it looks like JSON: that may be part of the conversation, which is logged only at `debug`
     /// and below.

@@ -1,4 +1,7 @@
 //! Connection to an agent: its dialect, processes, sessions and open calls.
+//!
+//! Owns everything that begins with the start of an agent and ends with it. It may not start again, answer clients, or decide
+//! anything about sessions: it has no rules of its own.
 
 use super::cx::AgentCx;
 use super::directory::Directory;
@@ -35,15 +38,15 @@ pub struct Connection {
     /// Orders to the processes that are not delivered yet.
     out: Outgoing,
     /// Phase of the connection.
-    pub phase: Phase,
+    pub(super) phase: Phase,
     /// Processes and other transports that have not ended.
-    pub processes: Vec<Process>,
+    pub(super) processes: Vec<Process>,
     /// Calls that the agent has not answered.
     pub calls: HashMap<CallId, Call>,
     /// The agent's sessions, by agent session id.
     pub directory: Directory,
     /// Program that was found for the agent; `None` until one of its processes was started.
-    pub program: Option<Program>,
+    pub(super) program: Option<Program>,
     /// Time of the last use; a live session counts as use.
     pub used: Instant,
 }
@@ -109,6 +112,18 @@ pub enum Call {
         /// Session of the prompt.
         session: String,
     },
+}
+
+/// Consequence of a process's end.
+pub enum ProcessEnd {
+    /// Nothing: the agent continues, or its other processes are still ending.
+    Nothing,
+    /// A stopped process has exited: the session with this agent session id is closed.
+    Closed(String),
+    /// Events for sessions from the dialect; with `false`, the agent as a whole has ended.
+    Events(Vec<AgentEvent<'static>>, bool),
+    /// The agent has ended.
+    All,
 }
 
 impl Connection {
@@ -214,6 +229,41 @@ impl Connection {
         (events, goes_on)
     }
 
+    /// Takes a process that has ended or could not be started.
+    pub fn take_process(&mut self, child: Child) -> Option<Process> {
+        let at = self.processes.iter().position(|p| p.child == child)?;
+        Some(self.processes.remove(at))
+    }
+
+    /// Handles the end of a process that was taken.
+    pub fn end_of(&mut self, process: &Process, how: Result<&Exit, &Error>) -> ProcessEnd {
+        if self.is_stopping() {
+            let is_over = self.processes.is_empty();
+            return if is_over {
+                ProcessEnd::All
+            } else {
+                ProcessEnd::Nothing
+            };
+        }
+        if process.stop.is_some() {
+            let closed = self.directory.closed_by(process.child);
+            return closed.map_or(ProcessEnd::Nothing, ProcessEnd::Closed);
+        }
+        let (events, goes_on) = self.ended(process.child, how);
+        ProcessEnd::Events(events, goes_on)
+    }
+
+    /// Handles a process that can no longer be used, though it may still run; returns `None` if it is already
+    /// being stopped.
+    pub fn process_failed(&mut self, child: Child, error: &Error) -> Option<ProcessEnd> {
+        let process = self.process_mut(child);
+        if process.is_some_and(|process| process.stop.is_some()) {
+            return None;
+        }
+        let (events, goes_on) = self.ended(child, Err(error));
+        Some(ProcessEnd::Events(events, goes_on))
+    }
+
     /// Returns what a text of the agent means.
     #[must_use]
     pub fn meaning(&self, text: AgentText<'_>) -> TextMeaning {
@@ -277,6 +327,92 @@ impl Connection {
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         matches!(self.phase, Phase::Stopping { .. })
+    }
+
+    /// Returns `true` if the agent is being stopped without a request of the client.
+    #[must_use]
+    pub fn is_stopping_by_itself(&self) -> bool {
+        matches!(self.phase, Phase::Stopping { why: Some(_), .. })
+    }
+
+    /// Specification of the agent that is started when this one has ended.
+    #[must_use]
+    pub fn next_spec(&self) -> Option<&AgentSpec> {
+        match &self.phase {
+            Phase::Stopping { next, .. } => next.as_ref().map(|(spec, _)| spec.as_ref()),
+            Phase::Starting { .. } | Phase::Ready(_) => None,
+        }
+    }
+
+    /// Like `next_spec`, but mutable.
+    pub fn next_spec_mut(&mut self) -> Option<&mut AgentSpec> {
+        match &mut self.phase {
+            Phase::Stopping { next, .. } => next.as_mut().map(|(spec, _)| spec.as_mut()),
+            Phase::Starting { .. } | Phase::Ready(_) => None,
+        }
+    }
+
+    /// Takes the calls that wait for this agent to be ready; `None` if it is being stopped.
+    pub fn take_waiters(&mut self) -> Option<Vec<Token>> {
+        match &mut self.phase {
+            Phase::Starting { waiters, .. } => Some(std::mem::take(waiters)),
+            Phase::Ready(_) => Some(Vec::new()),
+            Phase::Stopping { .. } => None,
+        }
+    }
+
+    /// Returns `true` if a call waits for the agent to start, or for the next one.
+    #[must_use]
+    pub fn is_awaited_by(&self, token: Token) -> bool {
+        match &self.phase {
+            Phase::Starting { waiters, .. } => waiters.contains(&token),
+            Phase::Stopping { next, .. } => next
+                .as_ref()
+                .is_some_and(|(_, waiters)| waiters.contains(&token)),
+            Phase::Ready(_) => false,
+        }
+    }
+
+    /// Removes a call that waits for the agent to start, or for the next one. Returns `false` if none can wait.
+    pub fn forget_waiter(&mut self, token: Token) -> bool {
+        let waiters = match &mut self.phase {
+            Phase::Starting { waiters, .. } => Some(waiters),
+            Phase::Stopping { next, .. } => next.as_mut().map(|(_, waiters)| waiters),
+            Phase::Ready(_) => None,
+        };
+        let can_wait = waiters.is_some();
+        if let Some(waiters) = waiters {
+            waiters.retain(|waiter| *waiter != token);
+        }
+        can_wait
+    }
+
+    /// Takes a call that the agent has answered.
+    pub fn take_call(&mut self, call: CallId) -> Option<Call> {
+        self.calls.remove(&call)
+    }
+
+    /// Records that a process runs.
+    pub fn note_started(&mut self, child: Child, (pid, program): (u32, Program), now: Instant) {
+        if let Some(process) = self.process_mut(child) {
+            process.pid = Some(pid);
+            process.began = Some(now);
+        }
+        self.program = Some(program);
+    }
+
+    /// Ignores all further output of a process.
+    pub fn ignore_output(&mut self, child: Child) {
+        if let Some(process) = self.process_mut(child) {
+            process.is_ignored = true;
+        }
+    }
+
+    /// Returns `true` if the input of a process is closed and the process exits by itself.
+    #[must_use]
+    pub fn is_one_shot(&self, child: Child) -> bool {
+        let mut processes = self.processes.iter();
+        processes.any(|process| process.child == child && process.input_closed)
     }
 
     /// Closes a session by its agent session id, if the agent can close sessions. The session cannot be
@@ -452,6 +588,25 @@ impl Connection {
         for process in self.processes.iter_mut().filter(|p| p.stop.is_none()) {
             let limits = cx.shared.settings.limits_of(definition);
             cx.effects.push(process.begin_stop(cx.now, limits));
+        }
+    }
+
+    /// Performs the next step of the stop of each process that did not exit in time.
+    pub fn continue_stops(&mut self, cx: &mut AgentCx<'_>) {
+        for process in &mut self.processes {
+            if let Some(step) = process.stop.as_mut().and_then(|stop| stop.tick(cx.now)) {
+                cx.effects.push(process.effect(step));
+            }
+        }
+    }
+
+    /// Shortens the time that processes get to stop.
+    pub fn expedite(&mut self, cx: &mut AgentCx<'_>) {
+        for process in &mut self.processes {
+            if let Some(stop) = &mut process.stop {
+                let step = stop.expedite(cx.now);
+                cx.effects.push(process.effect(step));
+            }
         }
     }
 }

@@ -1,61 +1,91 @@
 //! Elicitations of an agent that belong to no session: sent to the clients, and each answered once.
+//!
+//! Owns the open elicitations. It may not answer the agent, nor know whether the agent still runs: it says how each elicitation
+//! was decided, and the machine answers if the connection is still the same.
 
 use super::cx::AgentCx;
-use super::{AgentMachine, Connection};
 use crate::core::acp_client::AcpRequest;
 use crate::core::answers;
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId};
 use crate::core::client_requests::{
-    NO_QUESTION_CAPABILITY, OpenRequest, OpenRequestKind, TOO_MANY_OPEN,
+    ClientRequests, NO_QUESTION_CAPABILITY, OpenRequest, OpenRequestKind, TOO_MANY_OPEN,
 };
 use crate::core::decision::{Decision, DecisionSource, elicitation_options};
-use crate::core::dialect::AgentAnswer;
-use crate::core::error::Error;
 use crate::core::event::Elicitation;
-use crate::core::limits::Timeout;
-use crate::core::policy::Effect;
+use crate::core::ids::AgentRef;
 use crate::core::request_key::RequestKey;
 use crate::core::shared::RequestOwner;
 use crate::core::timeout_error::millis;
 use crate::core::turn::Question;
 use crate::proto::wire::{LedgerEntry, QuestionParams};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-impl AgentMachine {
-    /// Sends an elicitation that belongs to no session to the clients. Returns `false` if it was declined or
-    /// cancelled at once.
-    pub fn ask_without_session(&mut self, asked: Elicitation<'_>, cx: &mut AgentCx<'_>) -> bool {
-        let is_stopping = self.connection().is_none_or(Connection::is_stopping);
-        if is_stopping {
-            self.answer_elicitation(&asked.key, &Decision::cancelled(DecisionSource::Cancel));
-            return false;
+/// Open elicitations of an agent that belong to no session.
+pub(super) struct AgentQuestions {
+    agent: AgentRef,
+    open: ClientRequests,
+}
+
+/// Elicitation that was decided.
+pub(super) struct DecidedQuestion {
+    /// Number of the connection that sent it. A later connection may use the same keys.
+    pub(super) connection: u64,
+    pub(super) key: RequestKey,
+    pub(super) decision: Decision,
+}
+
+impl AgentQuestions {
+    pub(super) fn new(agent: AgentRef) -> Self {
+        Self {
+            agent,
+            open: ClientRequests::default(),
         }
-        if self.questions.are_full() {
+    }
+
+    /// Deadline of the next answer.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.open.deadline()
+    }
+
+    /// Extends the deadlines.
+    pub(super) fn postpone(&mut self, by: Duration) {
+        for until in self.open.deadlines_mut() {
+            *until += by;
+        }
+    }
+
+    /// Sends an elicitation of this connection to the clients that can answer it within the limit. Returns the decision if
+    /// it was declined at once.
+    pub(super) fn ask(
+        &mut self,
+        asked: Elicitation<'_>,
+        connection: u64,
+        limit: Option<Duration>,
+        cx: &mut AgentCx<'_>,
+    ) -> Option<DecidedQuestion> {
+        if self.open.are_full() {
             let by = DecisionSource::Policy(TOO_MANY_OPEN.to_owned());
-            let declined = Decision::of(false, false, &elicitation_options(), by);
-            self.answer_elicitation(&asked.key, &declined);
-            return false;
+            return Some(DecidedQuestion {
+                connection,
+                key: asked.key,
+                decision: Decision::of(false, false, &elicitation_options(), by),
+            });
         }
-        let title = asked.elicitation.message.clone();
+        let elicitation = asked.elicitation.clone();
         let question = Question::outside(cx.shared.next_id("ask"), asked.elicitation);
-        let Some(elicitation) = &question.elicitation else {
-            return false;
-        };
         let request = ClientRequest::Question(Box::new(QuestionParams {
             session_id: None,
             turn_id: None,
             question_id: question.id.clone(),
             kind: elicitation.kind,
             message: elicitation.message.clone(),
-            schema: elicitation.schema.clone(),
-            url: elicitation.url.clone(),
+            schema: elicitation.schema,
+            url: elicitation.url,
             options: question.options().to_vec(),
             tool_call: None,
-            deadline_ms: self
-                .limits(&cx.shared.settings)
-                .of(Timeout::Answer)
-                .map(millis),
+            deadline_ms: limit.map(millis),
         }));
         let acp = asked.acp.filter(|_| cx.shared.clients.acp().is_some());
         let request = match acp {
@@ -68,10 +98,10 @@ impl AgentMachine {
         let entry = LedgerEntry {
             what: "question".to_owned(),
             question_id: question.id.clone(),
-            title: Some(title),
+            title: Some(elicitation.message),
             ..LedgerEntry::default()
         };
-        let id = cx.shared.next_ask(RequestOwner::Agent(self.reference));
+        let id = cx.shared.next_ask(RequestOwner::Agent(self.agent));
         let request = Arc::new(request);
         let able = cx
             .shared
@@ -84,13 +114,13 @@ impl AgentMachine {
             }
         }
         let is_unanswerable = able.is_empty();
-        self.questions.push(OpenRequest {
+        self.open.push(OpenRequest {
             id,
-            agent: self.number(),
+            agent: connection,
             key: asked.key,
             ticket: None,
             since: cx.now,
-            until: self.until(Timeout::Answer, cx),
+            until: limit.and_then(|limit| cx.now.checked_add(limit)),
             turn_id: String::new(),
             about: OpenRequestKind::Question {
                 question,
@@ -102,43 +132,47 @@ impl AgentMachine {
             entry: Box::new(entry),
         });
         if is_unanswerable {
-            self.decline_unanswerable(id, cx);
+            return self.decline_unanswerable(id, cx);
         }
-        !is_unanswerable
+        None
     }
 
     /// Handles a client that has left: declines elicitations that no other client can answer.
-    pub fn client_left(&mut self, client: ClientId, cx: &mut AgentCx<'_>) {
-        for id in self.questions.remove_client(client) {
-            self.decline_unanswerable(id, cx);
-        }
+    pub(super) fn client_left(
+        &mut self,
+        client: ClientId,
+        cx: &mut AgentCx<'_>,
+    ) -> Vec<DecidedQuestion> {
+        let unanswerable = self.open.remove_client(client).into_iter();
+        unanswerable
+            .filter_map(|id| self.decline_unanswerable(id, cx))
+            .collect()
     }
 
-    fn decline_unanswerable(&mut self, id: ClientRequestId, cx: &mut AgentCx<'_>) {
-        if let Some(open) = self.questions.take(id) {
-            let by = DecisionSource::Policy(NO_QUESTION_CAPABILITY.to_owned());
-            let decision = Decision::of(false, false, open.about.options(), by);
-            self.decide(&open, &decision, cx);
-        }
+    fn decline_unanswerable(
+        &mut self,
+        id: ClientRequestId,
+        cx: &mut AgentCx<'_>,
+    ) -> Option<DecidedQuestion> {
+        let open = self.open.take(id)?;
+        let by = DecisionSource::Policy(NO_QUESTION_CAPABILITY.to_owned());
+        let decision = Decision::of(false, false, open.about.options(), by);
+        Some(decided(open, decision, cx))
     }
 
     /// Handles a client's answer; the first valid answer decides.
-    pub fn client_answered(
+    pub(super) fn client_answered(
         &mut self,
         client: ClientId,
         id: ClientRequestId,
         answer: &ClientAnswer,
         cx: &mut AgentCx<'_>,
-    ) {
-        let Some(open) = self.questions.get(id) else {
-            return;
-        };
+    ) -> Option<DecidedQuestion> {
+        let open = self.open.get(id)?;
         let (question, options) = (open.about.question(), open.about.options());
         let unknown_fields = cx.shared.clients.unknown_fields(client);
         let decision = answers::question(question, options, answer, unknown_fields);
-        let Some(open) = self.questions.answered(id, client, decision.is_ok()) else {
-            return;
-        };
+        let open = self.open.answered(id, client, decision.is_ok())?;
         let is_original =
             matches!(*open.request, ClientRequest::Acp(..)) && cx.shared.clients.speaks_acp(client);
         // As for the questions of sessions: an error is passed on, an invalid result is not.
@@ -148,91 +182,69 @@ impl AgentMachine {
         decision.acp = own;
         let by = DecisionSource::OtherClient(cx.shared.clients.deciding(client));
         withdraw(&open, &by, cx);
-        self.decide(&open, &decision, cx);
+        Some(decided(open, decision, cx))
     }
 
-    /// Handles an elicitation that the agent has withdrawn, or whose id it uses for another request; returns `false` if
-    /// this machine does not have it.
-    pub fn withdrawn(&mut self, key: &RequestKey, cx: &mut AgentCx<'_>) -> bool {
-        let number = self.number();
-        let meant = |open: &OpenRequest| open.agent == number && open.key == *key;
-        let Some(open) = self.questions.take_first(meant) else {
-            return false;
-        };
-        self.give_up_question(&open, DecisionSource::Agent, cx);
-        true
+    /// Handles an elicitation of this connection that the agent has withdrawn, or whose id it uses for another request.
+    pub(super) fn withdrawn(
+        &mut self,
+        connection: u64,
+        key: &RequestKey,
+        cx: &mut AgentCx<'_>,
+    ) -> Option<DecidedQuestion> {
+        let meant = |open: &OpenRequest| open.agent == connection && open.key == *key;
+        let open = self.open.take_first(meant)?;
+        Some(give_up(open, DecisionSource::Agent, cx))
     }
 
-    /// Cancels the elicitations of processes that have ended.
-    pub(super) fn end_questions_of_ended(&mut self, cx: &mut AgentCx<'_>) {
-        let connection = self.connection();
-        let takes = |open: &OpenRequest| connection.is_some_and(|c| c.request(&open.key).is_some());
-        let ended = self.questions.iter().filter(|open| !takes(open));
-        for id in ended.map(|open| open.id).collect::<Vec<_>>() {
-            if let Some(open) = self.questions.take(id) {
-                self.give_up_question(&open, DecisionSource::End, cx);
-            }
-        }
+    /// Cancels the elicitations of processes that have ended. `is_awaited`: whether a process still takes the answer to
+    /// a request.
+    pub(super) fn end_of_processes(
+        &mut self,
+        is_awaited: impl Fn(&RequestKey) -> bool,
+        cx: &mut AgentCx<'_>,
+    ) -> Vec<DecidedQuestion> {
+        let ended = self.open.iter().filter(|open| !is_awaited(&open.key));
+        let ended: Vec<ClientRequestId> = ended.map(|open| open.id).collect();
+        let ended = ended.into_iter().filter_map(|id| self.open.take(id));
+        ended
+            .map(|open| give_up(open, DecisionSource::End, cx))
+            .collect()
     }
 
     /// Cancels all elicitations after the end of the connection.
-    pub(super) fn end_questions(&mut self, cx: &mut AgentCx<'_>) {
-        for open in self.questions.take_all() {
-            self.give_up_question(&open, DecisionSource::End, cx);
-        }
+    pub(super) fn end(&mut self, cx: &mut AgentCx<'_>) -> Vec<DecidedQuestion> {
+        let all = self.open.take_all().into_iter();
+        all.map(|open| give_up(open, DecisionSource::End, cx))
+            .collect()
     }
 
     /// Declines the elicitations that no client has answered in time.
-    pub(super) fn time_out_questions(&mut self, cx: &mut AgentCx<'_>) {
-        while let Some(open) = self.questions.take_due(cx.now) {
+    pub(super) fn time_out(&mut self, cx: &mut AgentCx<'_>) -> Vec<DecidedQuestion> {
+        let mut declined = Vec::new();
+        while let Some(open) = self.open.take_due(cx.now) {
             let options = open.about.options();
             let decision = Decision::of(false, false, options, DecisionSource::Timeout(None));
             withdraw(&open, &decision.by, cx);
-            self.decide(&open, &decision, cx);
+            declined.push(decided(open, decision, cx));
         }
+        declined
     }
+}
 
-    fn give_up_question(&mut self, open: &OpenRequest, by: DecisionSource, cx: &mut AgentCx<'_>) {
-        withdraw(open, &by, cx);
-        self.decide(open, &Decision::cancelled(by), cx);
-    }
+fn give_up(open: OpenRequest, by: DecisionSource, cx: &mut AgentCx<'_>) -> DecidedQuestion {
+    withdraw(&open, &by, cx);
+    decided(open, Decision::cancelled(by), cx)
+}
 
-    fn decide(&mut self, open: &OpenRequest, decision: &Decision, cx: &mut AgentCx<'_>) {
-        cx.shared.client_requests.remove(&open.id);
-        let question = open.about.question();
-        question.learn_typed(decision, &cx.shared.settings.secrets);
-        // A later connection may use the same keys.
-        if self.number() == open.agent {
-            self.answer_elicitation(&open.key, decision);
-        }
-    }
-
-    /// Answers an elicitation.
-    pub fn answer_elicitation(&mut self, key: &RequestKey, decision: &Decision) {
-        if let Some(connection) = self.connection_mut() {
-            connection.answer(key, AgentAnswer::Elicitation(decision));
-        }
-    }
-
-    /// Refuses a permission request of a session that is not open.
-    pub fn refuse(&mut self, key: &RequestKey, decision: &Decision) {
-        if let Some(connection) = self.connection_mut() {
-            connection.answer(key, AgentAnswer::Permission(decision));
-        }
-    }
-
-    /// Refuses a tool call that the agent reports before it runs, in a session that is not open.
-    pub fn refuse_call(&mut self, key: &RequestKey) {
-        if let Some(connection) = self.connection_mut() {
-            connection.answer(key, AgentAnswer::Hook(Effect::Deny));
-        }
-    }
-
-    /// Refuses a file or terminal request of a session that is not open.
-    pub fn refuse_host_request(&mut self, key: &RequestKey, error: &Error) {
-        if let Some(connection) = self.connection_mut() {
-            connection.answer(key, AgentAnswer::Host(Err(error)));
-        }
+fn decided(open: OpenRequest, decision: Decision, cx: &mut AgentCx<'_>) -> DecidedQuestion {
+    cx.shared.client_requests.remove(&open.id);
+    let question = open.about.question();
+    question.learn_typed(&decision, &cx.shared.settings.secrets);
+    DecidedQuestion {
+        connection: open.agent,
+        key: open.key,
+        decision,
     }
 }
 
@@ -242,5 +254,72 @@ fn withdraw(open: &OpenRequest, by: &DecisionSource, cx: &mut AgentCx<'_>) {
         if let Some(sink) = cx.clients.sink(*client) {
             sink.withdraw(open.id, by);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::clients::ClientDeclaration;
+    use crate::core::dialect::Child;
+    use crate::core::elicitation::ElicitationDetails;
+    use crate::core::profile::Profile;
+    use crate::core::shared::Shared;
+    use crate::proto::json::to_raw;
+    use crate::testing::{RecordingClient, SettingsBuilder};
+    use serde_json::json;
+
+    const CONNECTION: u64 = 3;
+
+    fn with_client(can_answer: bool, act: impl FnOnce(&mut AgentQuestions, &mut AgentCx<'_>)) {
+        let settings = SettingsBuilder::new(Instant::now()).build();
+        let (now, _) = settings.clock;
+        let mut shared = Shared::new(settings);
+        let mut declaration = ClientDeclaration::new(Profile::V7);
+        declaration.capabilities.questions = can_answer;
+        shared.clients.declare(ClientId::FIRST, declaration);
+        let mut cx = AgentCx {
+            now,
+            shared: &mut shared,
+            clients: &mut RecordingClient::default(),
+            effects: &mut Vec::new(),
+        };
+        act(&mut AgentQuestions::new(AgentRef(0)), &mut cx);
+        assert!(shared.client_requests.is_empty());
+    }
+
+    fn asked() -> Elicitation<'static> {
+        let schema = json!({ "type": "object", "properties": {} });
+        Elicitation {
+            session: None,
+            call: None,
+            key: RequestKey::new(Child::MAIN, &to_raw(&"q")),
+            tool: None,
+            elicitation: ElicitationDetails::form("Who?".to_owned(), schema),
+            acp: None,
+        }
+    }
+
+    #[test]
+    fn an_elicitation_that_no_client_can_answer_is_declined_at_once() {
+        with_client(false, |questions, cx| {
+            let declined = questions.ask(asked(), CONNECTION, None, cx).unwrap();
+            assert_eq!(declined.connection, CONNECTION);
+            assert!(!declined.decision.approved());
+            assert!(questions.end(cx).is_empty());
+        });
+    }
+
+    #[test]
+    fn an_elicitation_is_decided_once_and_for_its_connection_only() {
+        with_client(true, |questions, cx| {
+            let limit = Some(Duration::from_secs(1));
+            assert!(questions.ask(asked(), CONNECTION, limit, cx).is_none());
+            let key = asked().key;
+            assert!(questions.withdrawn(CONNECTION + 1, &key, cx).is_none());
+            assert!(questions.withdrawn(CONNECTION, &key, cx).is_some());
+            assert!(questions.withdrawn(CONNECTION, &key, cx).is_none());
+            assert_eq!(questions.deadline(), None);
+        });
     }
 }

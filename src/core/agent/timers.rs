@@ -6,9 +6,11 @@
 use super::connection::Connection;
 use super::cx::AgentCx;
 use super::timeouts::SLOW_START;
-use super::{AgentMachine, State, TimeoutFailure};
+use super::{AgentMachine, State, TimeoutFailure, timeouts};
+use crate::core::client::Notice;
 use crate::core::config::Settings;
 use crate::core::limits::Limits;
+use crate::proto::wire::{AgentState, AgentStateParams};
 use std::time::{Duration, Instant};
 
 /// Timer of an agent.
@@ -100,7 +102,7 @@ impl AgentMachine {
                 State::Absent { .. } | State::Connected(_) => None,
             },
             AgentTimer::Question => self.questions.deadline(),
-            AgentTimer::SignIn => self.sign_in.deadline(),
+            AgentTimer::SignIn => self.sign_ins.deadline(),
         }
     }
 
@@ -130,26 +132,61 @@ impl AgentMachine {
                 AgentTimer::SlowStart => {}
                 // A delay of acpipe itself: it does not wait for the agent.
                 AgentTimer::Restart => {}
-                AgentTimer::Question => {
-                    for until in self.questions.deadlines_mut() {
-                        *until += by;
-                    }
-                }
-                AgentTimer::SignIn => self.sign_in.postpone(by),
+                AgentTimer::Question => self.questions.postpone(by),
+                AgentTimer::SignIn => self.sign_ins.postpone(by),
             }
         }
     }
 
     /// Handles a timer that is due; returns the failures.
     fn expire(&mut self, timer: AgentTimer, cx: &mut AgentCx<'_>) -> Vec<TimeoutFailure> {
-        match timer {
-            AgentTimer::ProcessStop => self.continue_stops(cx),
-            AgentTimer::ProcessStart => return self.overdue_processes(cx),
-            AgentTimer::Handshake => return self.overdue_handshake(cx).into_iter().collect(),
-            AgentTimer::SlowStart => self.notify_slow_start(cx),
-            AgentTimer::Restart => self.restart(cx),
-            AgentTimer::Question => self.time_out_questions(cx),
-            AgentTimer::SignIn => self.time_out_sign_ins(cx),
+        let spec = self.specs.current();
+        let limits = cx.shared.settings.limits_of(self.specs.definition());
+        match (timer, self.state.connection_mut()) {
+            (AgentTimer::ProcessStop, Some(connection)) => connection.continue_stops(cx),
+            (AgentTimer::ProcessStart, Some(connection)) => {
+                return timeouts::overdue_processes(connection, spec, limits, cx);
+            }
+            (AgentTimer::Handshake, Some(connection)) => {
+                let overdue = timeouts::overdue_handshake(connection, spec, limits, cx);
+                return overdue.into_iter().collect();
+            }
+            (AgentTimer::SlowStart, Some(connection)) => {
+                if let Some(idle_timer) = connection.start_silence_mut() {
+                    idle_timer.note_notice(SLOW_START, cx.now);
+                }
+                let secrets = &cx.shared.settings.secrets;
+                let notice = Notice::AgentState(AgentStateParams {
+                    agent: self.specs.definition().name.clone(),
+                    state: AgentState::Starting,
+                    reason: None,
+                    waiting_for: timeouts::start_wait(Some(connection), spec, secrets, cx.now),
+                });
+                cx.shared.notify_all(&notice, cx.clients);
+            }
+            (
+                AgentTimer::ProcessStop
+                | AgentTimer::ProcessStart
+                | AgentTimer::Handshake
+                | AgentTimer::SlowStart,
+                None,
+            ) => {}
+            (AgentTimer::Restart, _) => self.restart(cx),
+            (AgentTimer::Question, _) => {
+                let declined = self.questions.time_out(cx);
+                self.answer_questions(declined);
+            }
+            (AgentTimer::SignIn, _) => {
+                for overdue in self.sign_ins.take_overdue(cx.now) {
+                    if let (Some(call), Some(connection)) = (overdue.call, self.connection_mut()) {
+                        connection.take_call(call);
+                    }
+                    let limits = self.limits(&cx.shared.settings);
+                    let connection = self.connection();
+                    let error = timeouts::sign_in_timeout(connection, overdue.signs_in, limits, cx);
+                    cx.clients.reply(overdue.token, Err(error));
+                }
+            }
         }
         Vec::new()
     }

@@ -2,7 +2,7 @@
 
 use super::file_reads::{Path, ReadTarget};
 use super::history::{Chain, History};
-use super::session::Session;
+use super::session::CliSession;
 use crate::core::dialect::Child;
 use crate::core::event::{CallId, ListedSession};
 
@@ -12,7 +12,7 @@ pub(super) enum ChildRole {
     /// Reports its version; `reported` is `true` once it has.
     Version { reported: bool },
     /// Runs a session.
-    Session(Box<Session>),
+    Session(Box<CliSession>),
     /// Determines which records of a file are the history of the session of process `of`.
     Chain {
         of: Child,

@@ -1,8 +1,12 @@
 //! Conversion of the frames of a CLI process to neutral updates.
+//!
+//! Owns what later frames refer to: messages (`Speakers`), tool calls, reports of the CLI (`SystemReports`), the shape of deltas. It may
+//! not answer the CLI, and knows no prompt and no call of acpipe.
 
 mod block_updates;
 mod blocks;
 mod delta_runs;
+mod speakers;
 mod stream;
 mod system;
 mod user;
@@ -11,38 +15,28 @@ mod whole_blocks;
 use crate::core::claude::state::Facts;
 use crate::core::event::{AgentEvent, LostCall, Original, Update};
 use crate::core::line_repair::{NOT_A_MESSAGE, values_of};
+use crate::core::update_run::UpdateRun;
 use crate::proto::claude::Frame;
 use crate::proto::json::{Members, text};
-use blocks::MessageSource;
-use delta_runs::DeltaShape;
+use delta_runs::DeltaRuns;
 use serde_json::value::RawValue;
+use speakers::Speakers;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::HashSet;
+use system::SystemReports;
+use user::user;
 
 /// State across the frames of a process.
 #[derive(Debug, Default)]
 pub struct Frames {
-    /// Facts about the session that the CLI reported.
-    pub facts: Facts,
     /// The agent and its subagents that have sent output in this turn.
-    speakers: Vec<MessageSource>,
-    /// Tool calls of the turn, with the names of their tools.
-    tools: HashMap<String, String>,
-    /// Tool calls of background tasks.
-    tasks: HashMap<String, Task>,
-    /// Id of the compaction in progress.
-    compaction: Option<String>,
+    speakers: Speakers,
+    /// Tool calls of the turn.
+    calls: HashSet<String>,
+    reports: SystemReports,
     /// Error that the CLI sent instead of an answer.
     failure: Option<Failure>,
-    /// Shape of the last frame with a delta of a text block.
-    delta_shape: Option<DeltaShape>,
-}
-
-/// Background task that runs beside the turn.
-#[derive(Debug)]
-struct Task {
-    call: String,
-    is_subagent: bool,
+    deltas: DeltaRuns,
 }
 
 /// Error that the CLI sent instead of an answer.
@@ -76,8 +70,8 @@ impl Frames {
         match frame.kind() {
             "stream_event" => self.stream(frame, &mut out),
             "assistant" => self.assistant(frame, &mut out),
-            "user" => self.user(frame, &mut out),
-            "system" => self.system(frame, &mut out),
+            "user" => user(&mut self.calls, frame, &mut out),
+            "system" => self.reports.read(frame, &mut out),
             "rate_limit_event" | "tool_progress" | "auth_status" | "prompt_suggestion" => {
                 out.push(Update::TransientUpdate);
             }
@@ -88,8 +82,8 @@ impl Frames {
     /// Ends the turn: clears the state that belongs to it.
     pub fn turn_over(&mut self) {
         self.speakers.clear();
-        self.tools.clear();
-        self.compaction = None;
+        self.calls.clear();
+        self.reports.turn_over();
         self.failure = None;
     }
 
@@ -99,13 +93,21 @@ impl Frames {
         self.failure.as_ref()
     }
 
-    fn speaker(&mut self, parent: Option<&str>) -> &mut MessageSource {
-        let known = |s: &MessageSource| s.parent.as_deref() == parent;
-        let at = self.speakers.iter().position(known).unwrap_or_else(|| {
-            self.speakers.push(MessageSource::new(parent));
-            self.speakers.len() - 1
-        });
-        &mut self.speakers[at]
+    /// Facts about the session that the CLI reported.
+    pub fn facts_mut(&mut self) -> &mut Facts {
+        self.reports.facts_mut()
+    }
+
+    /// Reads the run of deltas of this session with which the lines begin. They belong to a block that is streamed for
+    /// the first time.
+    #[must_use]
+    pub fn read_run<'a>(&self, session: &str, lines: &'a [u8]) -> Option<UpdateRun<'a>> {
+        self.deltas.read(session, lines, &self.speakers)
+    }
+
+    /// Records the texts of a run that was handled.
+    pub fn note_run(&mut self, run: &UpdateRun<'_>) {
+        self.deltas.note(run, &mut self.speakers);
     }
 }
 

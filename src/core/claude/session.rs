@@ -1,6 +1,10 @@
-//! One session of the CLI: requests to its process, and requests of the process that need a response.
+//! One session of the CLI and its process: the order in which its parts see a line.
+//!
+//! Owns the prompt in progress and what the process was started with. What is missing until it is open (`SessionOpening`), control
+//! requests (`SentControls`), messages into a turn (`Steering`), frames (`Frames`) and requests of the CLI (`CliRequests`) are parts.
+//! It may not start or stop the process.
 
-mod cancel;
+mod controls;
 mod opening;
 mod process_end;
 mod requests;
@@ -8,8 +12,9 @@ mod steering;
 #[cfg(test)]
 mod tests;
 mod turn;
-mod turn_start;
 
+use self::controls::{PendingControl, SentControls};
+use self::opening::SessionOpening;
 pub use self::requests::CliRequests;
 use self::steering::Steering;
 use super::context::ContextUsage;
@@ -29,13 +34,12 @@ use crate::proto::json::{Members, raw_object, text, to_raw};
 use crate::proto::wire::LineFaults;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use tracing::debug;
 
 /// A session and its process.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
-pub struct Session {
+pub struct CliSession {
     /// Session id of the CLI.
     pub id: String,
     /// Id of the session that this one continues.
@@ -47,17 +51,14 @@ pub struct Session {
     launched: Launched,
     plan: PlanInstruction,
     /// Open call in progress.
-    opening: Option<Open>,
+    opening: Option<SessionOpening>,
     /// `true` if the session continues one of another process and no turn has run since.
     resumed: bool,
     /// `true` if the model, or the CLI in its place, sent output in this turn.
     had_output: bool,
-    /// Control requests without a response, by our ids.
-    pending: HashMap<u64, Pending>,
-    last_request: u64,
+    controls: SentControls,
     prompt: Option<Prompt>,
-    /// Messages that were sent into a turn and that the CLI has not taken.
-    steering: Vec<Steering>,
+    steering: Steering,
     /// `true` while a background turn runs, which no prompt started.
     background_turn: bool,
     /// `true` if the CLI reports which prompt it starts with; older versions do not.
@@ -78,36 +79,6 @@ struct Launched {
     may_bypass: bool,
 }
 
-/// Conditions that are missing until a session is open.
-#[derive(Debug)]
-struct Open {
-    call: CallId,
-    /// `true` if the history has not been read.
-    history: bool,
-    /// `true` if loading the history was requested; else a session without readable history still opens.
-    loads: bool,
-    /// MCP servers that the process has not accepted yet.
-    servers: Option<Value>,
-    /// MCP servers that could not be reached, with the reasons.
-    failures: Option<Box<RawValue>>,
-    /// State of the session, once the process has reported it.
-    state: Option<Members<'static>>,
-}
-
-#[derive(Debug)]
-enum Pending {
-    Initialize,
-    Servers,
-    Interrupt,
-    /// Withdrawal of a prompt.
-    Withdraw,
-    Set {
-        call: CallId,
-        /// Mode that is set.
-        mode: Option<String>,
-    },
-}
-
 /// Prompt in progress. There is one at a time, because the CLI merges queued prompts.
 #[derive(Debug)]
 struct Prompt {
@@ -120,7 +91,7 @@ struct Prompt {
     cancelled: bool,
 }
 
-impl Session {
+impl CliSession {
     /// Creates a session whose process is about to be started.
     #[must_use]
     pub fn opening(id: String, call: CallId, way: Opening<'_>, place: &SessionSetup<'_>) -> Self {
@@ -142,20 +113,16 @@ impl Session {
                 may_bypass: launch::may_bypass(options),
             },
             plan: PlanInstruction::started_in(options.mode.as_deref()),
-            opening: Some(Open {
+            opening: Some(SessionOpening::new(
                 call,
-                history: way != Opening::New,
-                loads: matches!(way, Opening::Load(_)),
-                failures: None,
-                servers: Some(servers).filter(|_| !place.mcp_servers.is_empty()),
-                state: None,
-            }),
+                (way != Opening::New, matches!(way, Opening::Load(_))),
+                Some(servers).filter(|_| !place.mcp_servers.is_empty()),
+            )),
             resumed: way != Opening::New,
             had_output: false,
-            pending: HashMap::new(),
-            last_request: 0,
+            controls: SentControls::default(),
             prompt: None,
-            steering: Vec::new(),
+            steering: Steering::default(),
             background_turn: false,
             reports_prompt_starts: false,
             requests: CliRequests::default(),
@@ -167,27 +134,18 @@ impl Session {
     /// Sends the handshake, followed by the MCP servers; the request ids follow this number. Text of subagents is only
     /// reported on request.
     pub fn initialize(&mut self, watch: bool, before_first: u64, out: &mut Vec<u8>) {
-        self.last_request = before_first;
+        self.controls.number_from(before_first);
         let hooks = pre_tool_hook::hooks(watch);
         let request =
             json!({ "subtype": "initialize", "hooks": hooks, "forwardSubagentText": true });
-        self.request(Pending::Initialize, &request, out);
-        let servers = self
-            .opening
-            .as_ref()
-            .and_then(|opening| opening.servers.as_ref());
+        self.controls
+            .send(PendingControl::Initialize, &request, out);
+        let opening = self.opening.as_ref();
+        let servers = opening.and_then(SessionOpening::servers);
         if let Some(servers) = servers {
             let request = json!({ "subtype": "mcp_set_servers", "servers": servers });
-            self.request(Pending::Servers, &request, out);
+            self.controls.send(PendingControl::Servers, &request, out);
         }
-    }
-
-    fn request(&mut self, pending: Pending, request: &Value, out: &mut Vec<u8>) {
-        self.last_request += 1;
-        self.pending.insert(self.last_request, pending);
-        let id = self.last_request.to_string();
-        let frame = json!({ "type": "control_request", "request_id": id, "request": request });
-        write(&frame, out);
     }
 
     /// Returns `true` while a background turn runs, or is about to begin with a message that the last turn did
@@ -236,7 +194,8 @@ impl Session {
             Setting::Mode(mode) => Some(mode.clone()),
             Setting::Model(_) | Setting::Option { .. } => None,
         };
-        self.request(Pending::Set { call, mode }, &request, out);
+        let pending = PendingControl::Set { call, mode };
+        self.controls.send(pending, &request, out);
     }
 
     /// Reads a line of the process.
@@ -310,6 +269,26 @@ impl Session {
         }
     }
 
+    /// Handles the end of reading the history, or its failure.
+    pub fn history_read(&mut self, how: Result<(), Error>) -> Option<AgentEvent<'static>> {
+        match self.opening.as_mut()?.history_read(how) {
+            Ok(()) => self.opened(),
+            Err(error) => {
+                let call = self.opening.take()?.call();
+                Some(AgentEvent::Failed { call, error })
+            }
+        }
+    }
+
+    fn opened(&mut self) -> Option<AgentEvent<'static>> {
+        let opening = self.opening.take_if(|opening| opening.is_complete())?;
+        Some(AgentEvent::SessionOpened {
+            call: opening.call(),
+            agent_session: self.id.clone(),
+            state: opening.into_state(),
+        })
+    }
+
     /// Handles a response of the CLI.
     fn handle_response<'a>(
         &mut self,
@@ -321,7 +300,7 @@ impl Session {
             return;
         };
         let id = text(answer.request_id).and_then(|id| id.parse().ok());
-        let Some(pending) = id.and_then(|id: u64| self.pending.remove(&id)) else {
+        let Some(pending) = id.and_then(|id: u64| self.controls.take(id)) else {
             debug!("response without a matching request");
             return;
         };
@@ -332,7 +311,7 @@ impl Session {
             return;
         }
         match pending {
-            Pending::Initialize => {
+            PendingControl::Initialize => {
                 if let Some(opening) = &mut self.opening {
                     let said = answer.response.unwrap_or(RawValue::NULL);
                     let Launched {
@@ -341,44 +320,46 @@ impl Session {
                         may_bypass,
                     } = &self.launched;
                     let (model, mode) = (model.as_deref(), mode.as_deref());
-                    let facts = &mut self.frames.facts;
-                    opening.state = Some(facts.initialized(said, model, mode, *may_bypass));
+                    let facts = self.frames.facts_mut();
+                    opening.initialized(facts.initialized(said, model, mode, *may_bypass));
                     events.extend(self.opened());
                 }
             }
-            Pending::Servers => {
+            PendingControl::Servers => {
                 if let Some(opening) = &mut self.opening {
-                    opening.servers = None;
-                    opening.failures = answer.response.and_then(mcp_servers::failures);
+                    opening.has_servers(answer.response.and_then(mcp_servers::failures));
                     events.extend(self.opened());
                 }
             }
-            Pending::Set { call, mode } => {
+            PendingControl::Set { call, mode } => {
                 if let Some(mode) = mode {
                     self.plan.mode(&mode);
                 }
                 let state = Members::default();
                 events.push(AgentEvent::Set { call, state });
             }
-            Pending::Interrupt => self.interrupted(answer.response, out),
-            Pending::Withdraw => {}
+            PendingControl::Interrupt => self.interrupted(answer.response, out),
+            PendingControl::Withdraw => {}
         }
     }
 
     /// Handles an error response of the CLI.
-    fn handle_error(&mut self, pending: &Pending, why: &str) -> Option<AgentEvent<'static>> {
+    fn handle_error(&mut self, pending: &PendingControl, why: &str) -> Option<AgentEvent<'static>> {
         let (call, what) = match pending {
-            Pending::Initialize => {
+            PendingControl::Initialize => {
                 self.refused = true;
-                (self.opening.take()?.call, "the agent refused the handshake")
+                (
+                    self.opening.take()?.call(),
+                    "the agent refused the handshake",
+                )
             }
-            Pending::Servers => {
+            PendingControl::Servers => {
                 self.refused = true;
                 let what = "the agent refused the MCP servers";
-                (self.opening.take()?.call, what)
+                (self.opening.take()?.call(), what)
             }
-            Pending::Set { call, .. } => (*call, "the agent refused the setting"),
-            Pending::Interrupt | Pending::Withdraw => return None,
+            PendingControl::Set { call, .. } => (*call, "the agent refused the setting"),
+            PendingControl::Interrupt | PendingControl::Withdraw => return None,
         };
         let error = Error::new(ErrorKind::Session, format!("{what}: {why}"));
         Some(AgentEvent::Failed { call, error })

@@ -132,7 +132,7 @@ impl Hub {
         result: &RawValue,
         clients: &mut dyn ClientSinks,
     ) {
-        if let Some(Call::Forward { token }) = self.agents.get_mut(agent).take_call(call) {
+        if let Some(Call::Forward { token }) = self.agents.take_call(agent, call) {
             clients.reply(token, Ok(Reply::Forwarded(result.to_owned())));
         }
     }
@@ -203,7 +203,7 @@ impl Hub {
         let open = OpenForward {
             client: client.unwrap_or_default(),
             agent,
-            connection: self.agents.get(agent).number(),
+            connection: self.agents.get(agent).connection().map_or(0, |c| c.number),
             key: key.clone(),
         };
         self.forwards.0.insert(id, open);
@@ -245,7 +245,7 @@ impl Hub {
         key: &RequestKey,
         clients: &mut dyn ClientSinks,
     ) -> bool {
-        let connection = self.agents.get(agent).number();
+        let connection = self.agents.get(agent).connection().map_or(0, |c| c.number);
         let mut open = self.forwards.0.iter();
         let found = open.find(|(_, open)| {
             open.agent == agent && open.connection == connection && open.key == *key
@@ -272,7 +272,7 @@ impl Hub {
         };
         let machine = self.agents.get_mut(open.agent);
         // A later connection may use the same keys.
-        if machine.number() == open.connection
+        if machine.connection().map_or(0, |c| c.number) == open.connection
             && let Some(connection) = machine.connection_mut()
         {
             connection.answer(&open.key, AgentAnswer::Forwarded(answer));

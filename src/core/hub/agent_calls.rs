@@ -37,7 +37,7 @@ impl Hub {
         next: Option<String>,
         cx: &mut HubCx<'_>,
     ) {
-        let asked = self.agents.get_mut(agent).take_call(call);
+        let asked = self.agents.take_call(agent, call);
         if let Some(Call::ListAll) = asked {
             self.agent_listed(call, Some((sessions, next)), cx);
             return;
@@ -61,7 +61,7 @@ impl Hub {
 
     /// Handles the success of a sign-in, sign-out or close.
     pub(super) fn call_done(&mut self, agent: AgentRef, call: CallId, cx: &mut HubCx<'_>) {
-        match self.agents.get_mut(agent).take_call(call) {
+        match self.agents.take_call(agent, call) {
             Some(Call::Sign) => {
                 self.with_agent(agent, cx, |agent, cx| {
                     agent.sign_in_answered(call, &Ok(()), cx);
@@ -82,7 +82,7 @@ impl Hub {
         error: Error,
         cx: &mut HubCx<'_>,
     ) {
-        let Some(asked) = self.agents.get_mut(agent).take_call(call) else {
+        let Some(asked) = self.agents.take_call(agent, call) else {
             return;
         };
         match asked {

@@ -6,12 +6,14 @@ use crate::core::agent::Call;
 use crate::core::client_requests::RequestEnd;
 use crate::core::client_sink::ClientSinks;
 use crate::core::decision::{Decision, DecisionSource};
+use crate::core::dialect::AgentAnswer;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{
     AgentEvent, Elicitation, HostRequestReceived, Original, Permission, Update,
 };
 use crate::core::ids::AgentRef;
 use crate::core::limits::Timeout;
+use crate::core::policy::Effect;
 use crate::core::request_key::RequestKey;
 use crate::core::session::{SessionMachine, UpdateOrigin};
 use crate::core::turn_ending::Ending;
@@ -50,7 +52,7 @@ impl Hub {
             }
             AgentEvent::TurnEnded { call, end } => {
                 let ending = Ending::Answered(end);
-                if let Some(Call::Prompt { session }) = self.agents.get_mut(agent).take_call(call) {
+                if let Some(Call::Prompt { session }) = self.agents.take_call(agent, call) {
                     self.with(&session, cx, |session, cx| {
                         session.prompt_answered(call, ending, cx);
                     });
@@ -67,7 +69,7 @@ impl Hub {
                 agent_session,
                 state,
             } => {
-                if let Some(Call::Open { session }) = self.agents.get_mut(agent).take_call(call) {
+                if let Some(Call::Open { session }) = self.agents.take_call(agent, call) {
                     self.with(&session, cx, |session, cx| {
                         session.opened(agent_session, &state, cx);
                     });
@@ -79,7 +81,7 @@ impl Hub {
                 next,
             } => self.listed(agent, call, sessions, next, cx),
             AgentEvent::Set { call, state } => {
-                if let Some(Call::Set(set)) = self.agents.get_mut(agent).take_call(call) {
+                if let Some(Call::Set(set)) = self.agents.take_call(agent, call) {
                     let id = set.session.clone();
                     self.with(&id, cx, |session, cx| {
                         session.was_set(call, set, Ok(&state), cx);
@@ -105,7 +107,7 @@ impl Hub {
                 }
             }
             AgentEvent::QueuedPromptBegan { call } => {
-                if let Some(Call::Prompt { session }) = self.agents.get(agent).call(call) {
+                if let Some(Call::Prompt { session }) = self.agents.call(agent, call) {
                     let id = session.clone();
                     self.with(&id, cx, SessionMachine::begin_prompt);
                 }
@@ -263,8 +265,9 @@ impl Hub {
             let session = &permission.session;
             warn!(%session, "refused a question of a session that is not open");
             let cancelled = Decision::cancelled(DecisionSource::End);
-            let machine = self.agents.get_mut(agent);
-            machine.refuse(&permission.key, &cancelled);
+            if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
+                connection.answer(&permission.key, AgentAnswer::Permission(&cancelled));
+            }
         }
     }
 
@@ -282,7 +285,9 @@ impl Hub {
         });
         if judged.is_none() {
             warn!(session = %call.session, "refused a tool of a session that is not open");
-            self.agents.get_mut(agent).refuse_call(&call.key);
+            if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
+                connection.answer(&call.key, AgentAnswer::Hook(Effect::Deny));
+            }
         }
     }
 
@@ -291,7 +296,7 @@ impl Hub {
         let named = asked.session.as_deref();
         let named = named.and_then(|session| self.route(agent, session));
         let (session, subagent) = named.unzip();
-        let prompted = || match self.agents.get(agent).call(asked.call?)? {
+        let prompted = || match self.agents.call(agent, asked.call?)? {
             Call::Prompt { session } => Some(session.clone()),
             _ => None,
         };
@@ -352,7 +357,9 @@ impl Hub {
         let message =
             format!("session {session:?} not found: acpipe cannot serve files or terminals for it");
         let error = Error::new(ErrorKind::InvalidParams, message);
-        self.agents.get_mut(agent).refuse_host_request(&key, &error);
+        if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
+            connection.answer(&key, AgentAnswer::Host(Err(&error)));
+        }
     }
 
     /// Ends the open request of the agent with this key.
@@ -372,7 +379,7 @@ impl Hub {
         {
             return;
         }
-        let number = self.agents.get(agent).number();
+        let number = self.agents.get(agent).connection().map_or(0, |c| c.number);
         let find = |has: &dyn Fn(&SessionMachine) -> bool| {
             let mut sessions = self.sessions.values();
             let found = sessions.find(|session| has(session))?;

@@ -71,7 +71,8 @@ impl Hub {
         input: AgentInput,
         cx: &mut HubCx<'_>,
     ) {
-        let Some(child) = self.agents.get(agent).child(id) else {
+        let connection = self.agents.get(agent).connection();
+        let Some(child) = connection.and_then(|connection| connection.child(id)) else {
             return;
         };
         let mut failed = |hub: &mut Self, kind, message: &str| {
@@ -79,8 +80,9 @@ impl Hub {
         };
         match input {
             AgentInput::Started { pid, program } => {
-                let machine = self.agents.get_mut(agent);
-                machine.started(child, (pid, *program), cx.now);
+                if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
+                    connection.note_started(child, (pid, *program), cx.now);
+                }
             }
             AgentInput::Measured(measure) => self.with_agent(agent, cx, |agent, cx| {
                 agent.measured(id, child, measure, cx);
@@ -90,7 +92,11 @@ impl Hub {
             }
             AgentInput::Batch(_) | AgentInput::Health(_) => {}
             AgentInput::OutputClosed | AgentInput::InputClosed
-                if self.agents.get(agent).is_one_shot(child) => {}
+                if self
+                    .agents
+                    .get(agent)
+                    .connection()
+                    .is_some_and(|c| c.is_one_shot(child)) => {}
             AgentInput::OutputClosed => {
                 let message = "the agent closed its stdout but did not exit";
                 failed(self, ErrorKind::Streaming, message);

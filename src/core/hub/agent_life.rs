@@ -2,13 +2,14 @@
 
 use super::Hub;
 use super::cx::HubCx;
-use crate::core::agent::{AgentMachine, Call, ProcessEnd};
-use crate::core::dialect::Child;
+use crate::core::agent::{Call, ProcessEnd, Renewal, timeouts};
+use crate::core::dialect::{Child, TransportOrder};
 use crate::core::effect::AgentId;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::Exit;
 use crate::core::ids::AgentRef;
 use crate::core::session::{SessionMachine, Stage};
+use crate::proto::wire::AgentState;
 
 impl Hub {
     /// Begins the ordered stop of an agent: cancels running turns and closes its stdin.
@@ -28,7 +29,7 @@ impl Hub {
             let error = Error::new(ErrorKind::Cancelled, message);
             self.fail_sessions(agent, &error, cx);
             self.with_agent(agent, cx, |agent, cx| {
-                agent.notify_disconnected(cx);
+                cx.notify_state(agent.name(), AgentState::Disconnected, None);
             });
         }
     }
@@ -36,7 +37,11 @@ impl Hub {
     /// Shortens the time that processes get to stop, after the user's second interrupt.
     pub fn expedite(&mut self, cx: &mut HubCx<'_>) {
         for agent in self.agents.all() {
-            self.with_agent(agent, cx, AgentMachine::expedite);
+            self.with_agent(agent, cx, |agent, cx| {
+                if let Some(connection) = agent.connection_mut() {
+                    connection.expedite(cx);
+                }
+            });
         }
     }
 
@@ -46,7 +51,7 @@ impl Hub {
         self.fail_sessions(agent, error, cx);
         let is_over = self.with_agent(agent, cx, |agent, cx| {
             agent.note_crash(cx.now);
-            if agent.is_renewing() {
+            if agent.renewal().is_some_and(Renewal::is_pending) {
                 agent.replace(cx)
             } else if !agent.is_stopping() {
                 // No turn is running now, and queued prompts go to the agent that is started next.
@@ -93,7 +98,11 @@ impl Hub {
     /// closed, or restored at the next agent process if it is being renewed.
     fn fail_sessions(&mut self, agent: AgentRef, error: &Error, cx: &mut HubCx<'_>) {
         self.with_agent(agent, cx, |agent, cx| agent.fail_calls(error, cx));
-        let renews = self.agents.get(agent).is_renewing();
+        let renews = self
+            .agents
+            .get(agent)
+            .renewal()
+            .is_some_and(Renewal::is_pending);
         // The end of a stopped agent is no failure of its turns; an unexpected end is.
         let broke_off = !self.agents.get(agent).is_stopping();
         let ids = self.sessions_of(agent);
@@ -125,7 +134,11 @@ impl Hub {
         };
         match session.talk.stage {
             Stage::Resting => return,
-            Stage::Live { .. } => self.agents.get_mut(agent).note_renewed_session(id),
+            Stage::Live { .. } => {
+                if let Some(renewal) = self.agents.get_mut(agent).renewal_mut() {
+                    renewal.note_session(id);
+                }
+            }
             Stage::Opening(_) => {}
         }
         session.reopen();
@@ -182,7 +195,8 @@ impl Hub {
             agent.process_ended(child, Ok(exit), cx)
         });
         if self.is_over(agent, gone, cx) {
-            let error = self.agents.get(agent).exit_error(exit);
+            let machine = self.agents.get(agent);
+            let error = timeouts::exit_error(machine.connection(), machine.spec(), exit);
             self.agent_gone(agent, &error, cx);
         }
     }
@@ -211,13 +225,18 @@ impl Hub {
         error: &Error,
         cx: &mut HubCx<'_>,
     ) {
-        let Some(gone) = self.agents.get_mut(agent).process_failed(child, error) else {
+        let Some(gone) = self
+            .agents
+            .get_mut(agent)
+            .connection_mut()
+            .and_then(|c| c.process_failed(child, error))
+        else {
             return;
         };
         if self.is_over(agent, gone, cx) {
             self.agent_failed(agent, error, cx);
-        } else {
-            self.agents.get_mut(agent).stop_process(child);
+        } else if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
+            connection.order(child, TransportOrder::Stop);
         }
     }
 

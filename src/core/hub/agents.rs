@@ -1,11 +1,13 @@
 //! The agents, by name.
 
-use crate::core::agent::{AgentMachine, DEFAULT_AGENT};
+use crate::core::agent::{AgentMachine, Call, DEFAULT_AGENT};
 use crate::core::agent_definition::AgentDefinition;
+use crate::core::client::ClientId;
 use crate::core::effect::AgentId;
+use crate::core::event::CallId;
 use crate::core::ids::AgentRef;
 use crate::proto::wire::AgentSource;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All agents. The first is the default agent. Agents are never removed.
 #[derive(Default)]
@@ -13,6 +15,10 @@ pub(super) struct Agents {
     all: Vec<AgentMachine>,
     /// Definitions by which clients with settings of their own name the agents that are theirs alone.
     scopes: BTreeMap<AgentRef, AgentDefinition>,
+    /// Clients that registered agents which are retired when the client leaves.
+    owners: BTreeMap<AgentRef, ClientId>,
+    /// Agents that can no longer be named.
+    retired: BTreeSet<AgentRef>,
 }
 
 impl Agents {
@@ -75,8 +81,37 @@ impl Agents {
         let at = self
             .all
             .iter()
-            .position(|agent| agent.child(id).is_some())?;
+            .position(|agent| agent.connection().is_some_and(|c| c.child(id).is_some()))?;
         Some(AgentRef(at))
+    }
+
+    /// Sets the client with which the agent is retired.
+    pub(super) fn set_owner(&mut self, agent: AgentRef, owner: Option<ClientId>) {
+        match owner {
+            Some(client) => self.owners.insert(agent, client),
+            None => self.owners.remove(&agent),
+        };
+    }
+
+    /// Returns the client with which the agent is retired.
+    pub(super) fn owner(&self, agent: AgentRef) -> Option<ClientId> {
+        self.owners.get(&agent).copied()
+    }
+
+    /// Makes an agent unavailable under its name.
+    pub(super) fn retire(&mut self, agent: AgentRef) {
+        self.retired.insert(agent);
+        self.get_mut(agent).forbid_restart();
+    }
+
+    /// Returns a call that an agent has not answered yet.
+    pub(super) fn call(&self, agent: AgentRef, call: CallId) -> Option<&Call> {
+        self.get(agent).connection()?.calls.get(&call)
+    }
+
+    /// Removes and returns a call that an agent has answered.
+    pub(super) fn take_call(&mut self, agent: AgentRef, call: CallId) -> Option<Call> {
+        self.get_mut(agent).connection_mut()?.take_call(call)
     }
 
     pub(super) fn get(&self, agent: AgentRef) -> &AgentMachine {
@@ -91,8 +126,8 @@ impl Agents {
     pub(super) fn present(&self) -> impl Iterator<Item = AgentRef> {
         let agents = self.all.iter().enumerate();
         agents
-            .filter(|(_, agent)| !agent.is_retired())
             .map(|(at, _)| AgentRef(at))
+            .filter(|agent| !self.retired.contains(agent))
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = AgentRef> + use<> {

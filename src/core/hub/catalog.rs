@@ -5,7 +5,7 @@ use super::agents::Agents;
 use super::cx::HubCx;
 use super::scopes::share_command;
 use super::total_limits::{self, CallPlace, GivenLimit};
-use crate::core::agent::{AgentMachine, DEFAULT_AGENT};
+use crate::core::agent::{AgentMachine, DEFAULT_AGENT, requested_spec};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_names::{NameError, check_name, resolve};
 use crate::core::builtin_agents::{self, BuiltinAgent};
@@ -132,7 +132,7 @@ impl Hub {
             Some(name) if has_command && own.is_none() && self.agents.find(name).is_none() => {
                 check_name(name).map_err(|why| invalid("agent", why))?;
                 let default = self.agents.get(self.default_agent());
-                let spec = default.spec_of(p.clone(), &self.shared)?;
+                let spec = requested_spec(default.definition(), p.clone(), &self.shared.settings)?;
                 let agent = self.add_agent(AgentDefinition::new(name, spec))?;
                 self.scopes.set_definer(agent);
                 self.agent_named(Some(name))?
@@ -179,13 +179,13 @@ impl Hub {
             elapsed_ms: 0,
         };
         let default = self.agents.get(self.default_agent());
-        let mut spec = default.spec_of(connect, &self.shared)?;
+        let mut spec = requested_spec(default.definition(), connect, &self.shared.settings)?;
         spec.source = wire::AgentSource::Client;
         let mut definition = AgentDefinition::new(&name, spec).with_instructions(p.instructions);
         (definition.description, definition.tags) = (p.description, p.tags);
         let agent = self.add_agent(definition)?;
         let owner = (!p.persist).then_some(token.client);
-        self.agents.get_mut(agent).set_owner(owner);
+        self.agents.set_owner(agent, owner);
         self.scopes.set_definer(agent);
         let agent = self.agent_named(Some(&name))?;
         self.search(
@@ -350,17 +350,17 @@ impl Hub {
         let own: Vec<AgentRef> = self
             .agents
             .present()
-            .filter(|agent| self.agents.get(*agent).owner() == Some(client))
+            .filter(|agent| self.agents.owner(*agent) == Some(client))
             .collect();
         for agent in own {
             let variants = self.agents.with_variants(agent);
             let is_busy = variants.iter().any(|agent| self.is_busy(*agent));
             if on_disconnect == wire::OnDisconnect::Continue && is_busy {
-                self.agents.get_mut(agent).set_owner(None);
+                self.agents.set_owner(agent, None);
                 continue;
             }
             for agent in variants {
-                self.agents.get_mut(agent).retire();
+                self.agents.retire(agent);
                 self.stop_agent(agent, cx);
             }
         }

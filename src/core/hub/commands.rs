@@ -195,7 +195,7 @@ impl Hub {
             .filter(|_| p.on_disconnect == wire::OnDisconnect::Cancel);
         self.effects.extend(watched.map(Effect::Watch));
         let machine = self.agents.get(self.default_agent());
-        let agent = machine.configured();
+        let agent = &machine.definition().spec;
         Ok(wire::InitializeResult {
             protocol_version: wire::PROTOCOL_VERSION,
             server_info: wire::PeerInfo {

@@ -3,7 +3,7 @@
 use super::Hub;
 use super::cx::HubCx;
 use super::total_limits::{self, CallPlace, GivenLimit};
-use crate::core::agent::STOPPING;
+use crate::core::agent::{Connection, Renewal, STOPPING, servers};
 use crate::core::client::{Reply, Token};
 use crate::core::dialects::traits;
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
@@ -40,7 +40,7 @@ impl Hub {
         let moves = own.is_some_and(|own| own != agent);
         let machine = self.agents.get(agent);
         let stopping = machine.is_stopping();
-        if stopping && !machine.is_renewing() {
+        if stopping && !machine.renewal().is_some_and(Renewal::is_pending) {
             return Err(out_of_order(STOPPING));
         }
         let adopts = p.agent_session_id.is_some();
@@ -209,7 +209,9 @@ impl Hub {
             _ => servers,
         };
         mcp::check(servers)?;
-        let servers = machine.servers(servers, &self.shared.settings)?;
+        let started_by = (machine.definition(), machine.spec());
+        let ready = machine.connection().and_then(Connection::ready);
+        let servers = servers::servers(servers, &self.shared.settings, started_by, ready)?;
         options::check(
             spec.protocol,
             &options,

@@ -5,6 +5,7 @@
 
 use super::Hub;
 use super::cx::HubCx;
+use crate::core::agent::{Connection, Renewal};
 use crate::core::client::{ClientId, Command};
 use crate::core::client_sink::ClientSinks;
 use crate::core::clients::Clients;
@@ -148,8 +149,11 @@ impl Hub {
             // The agent that the command concerns is not known yet. Agents that stop because they are idle
             // have no sessions.
             for agent in self.agents.iter_mut() {
-                if agent.is_stopping_by_itself() {
-                    agent.renew_now();
+                if agent
+                    .connection()
+                    .is_some_and(Connection::is_stopping_by_itself)
+                {
+                    Renewal::begin_now(agent.renewal_mut());
                 }
             }
         }
@@ -174,17 +178,14 @@ impl Hub {
         let used = used.chain(
             self.agents
                 .iter()
-                .filter_map(super::super::agent::AgentMachine::used),
+                .filter_map(|agent| Some(agent.connection()?.used)),
         );
         // A session or agent that stays although its timeout has passed does not cause a check of its own.
         let next = used
             .map(|used| used + limit)
             .filter(|at| *at > cx.now)
             .min();
-        let is_connected = self
-            .agents
-            .iter()
-            .any(super::super::agent::AgentMachine::is_connected);
+        let is_connected = self.agents.iter().any(|agent| agent.connection().is_some());
         let nothing = !is_connected && self.sessions.is_empty();
         self.idle.check = Some(next.unwrap_or(cx.now + limit)).filter(|_| !nothing);
     }
@@ -301,8 +302,9 @@ impl Hub {
         let resting = |s: &SessionMachine| matches!(s.stage, Stage::Resting);
         let is_unused = self.sessions.of(agent).all(resting);
         let is_listed = self.listings.iter().any(|listing| listing.agent == agent);
-        if !is_unused || is_listed {
-            self.agents.get_mut(agent).note_use(cx.now);
+        let connection = self.agents.get_mut(agent).connection_mut();
+        if let Some(connection) = connection.filter(|_| !is_unused || is_listed) {
+            connection.used = cx.now;
         }
         let is_over = self.with_agent(agent, cx, |agent, cx| agent.stop_idle(limit, cx));
         if is_over {

@@ -215,7 +215,7 @@ impl Hub {
 
     fn give_up_listings(&mut self, listings: Vec<Listing>, cx: &mut HubCx<'_>) {
         for listing in listings {
-            self.agents.get_mut(listing.agent).take_call(listing.call);
+            self.agents.take_call(listing.agent, listing.call);
             self.end_agent_list(listing, cx);
         }
     }

@@ -1,7 +1,6 @@
 //! Metrics of the hub.
 
 use super::Hub;
-use crate::core::agent::AgentMachine;
 use crate::core::metrics::HubMetrics;
 use crate::core::session::SessionMachine;
 
@@ -12,7 +11,7 @@ impl Hub {
         let mut metrics = HubMetrics {
             counters: self.shared.counters.clone(),
             clients: count(self.shared.clients.ids()),
-            agents_running: count(self.agents.iter().filter(|a| AgentMachine::is_connected(a))),
+            agents_running: count(self.agents.iter().filter(|a| a.connection().is_some())),
             ..HubMetrics::default()
         };
         for session in self.sessions.values() {

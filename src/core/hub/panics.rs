@@ -126,7 +126,9 @@ impl Hub {
         if panic.mended {
             return true;
         }
-        self.agents.get_mut(agent).ignore_output(child);
+        if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
+            connection.ignore_output(child);
+        }
         let ended = self.catch_panic(cx, |hub, cx| {
             hub.process_failed(agent, child, &panic.error, cx);
         });
@@ -164,7 +166,9 @@ impl Hub {
     /// Ends the turns of these sessions; returns the calls that were answered by that.
     fn mend(&mut self, ids: &[String], error: &Error, cx: &mut HubCx<'_>) -> Vec<Token> {
         for agent in self.agents.iter_mut() {
-            agent.mend();
+            if let Some(connection) = agent.connection_mut() {
+                connection.mend();
+            }
         }
         let mut answered = Vec::new();
         for id in ids {

@@ -3,7 +3,7 @@
 use super::Hub;
 use super::cx::HubCx;
 use super::total_limits::{self, CallPlace, GivenLimit};
-use crate::core::agent::{AgentSpec, STOPPING};
+use crate::core::agent::{AgentSpec, Renewal, STOPPING};
 use crate::core::agent_spec::identity;
 use crate::core::client::Token;
 use crate::core::error::{Error, invalid, out_of_order};
@@ -51,7 +51,7 @@ impl Hub {
         // After a crash, the next agent process takes the prompt.
         let stopping = machine.is_stopping() && !machine.has_crashed();
         let crashed = machine.is_stopping() && machine.has_crashed();
-        let held = machine.holds(token);
+        let held = machine.renewal().is_some_and(|r| r.holds(token));
         let session = self.session(id)?;
         session.prompting.takes_prompt(&p, &session.talk)?;
         let goes = !held && session.prompting.is_free(&session.talk) && session.queue.is_empty();
@@ -130,7 +130,7 @@ impl Hub {
         let rests = matches!(session.talk.stage, Stage::Resting);
         session.used = Some(cx.now);
         let machine = self.agents.get(agent);
-        let comes_back = !is_live && machine.is_renewing();
+        let comes_back = !is_live && machine.renewal().is_some_and(Renewal::is_pending);
         if machine.is_stopping() && !comes_back {
             return Err(out_of_order(STOPPING));
         }
@@ -153,7 +153,7 @@ impl Hub {
         cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         self.check_not_taken_by_demo(id, agent)?;
-        let configured = self.agents.get(agent).configured();
+        let configured = &self.agents.get(agent).definition().spec;
         let stored = self
             .sessions
             .get(id)

@@ -2,7 +2,7 @@
 
 use super::Hub;
 use super::cx::HubCx;
-use crate::core::agent::{AgentCx, AgentMachine};
+use crate::core::agent::{AgentCx, AgentMachine, Renewal};
 use crate::core::cx::Cx;
 use crate::core::cx::SessionRequest;
 use crate::core::error::Error;
@@ -86,9 +86,13 @@ impl Hub {
             SessionRequest::EndOtherClaims => self.end_other_claims(id, cx),
             SessionRequest::Restored(outcome) => {
                 let outcome = outcome.as_ref().map(AsRef::as_ref);
-                self.agents.get_mut(agent).note_restored(id, outcome);
+                if let Some(renewal) = self.agents.get_mut(agent).renewal_mut() {
+                    renewal.note_restored(id, outcome);
+                }
             }
-            SessionRequest::RestartAgent => self.agents.get_mut(agent).renew_now(),
+            SessionRequest::RestartAgent => {
+                Renewal::begin_now(self.agents.get_mut(agent).renewal_mut());
+            }
             SessionRequest::SettleHost => self.settle_host(cx),
             SessionRequest::Remove => {
                 let unused = |s: &SessionMachine| s.output.log().is_empty() && !s.is_opening();

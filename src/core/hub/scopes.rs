@@ -205,7 +205,7 @@ impl Hub {
         if let Some(agent) = self.agents.all().find(is_same) {
             return Some(agent);
         }
-        let spec = AgentSpec::of_stored(stored, self.agents.get(default).configured())?;
+        let spec = AgentSpec::of_stored(stored, &self.agents.get(default).definition().spec)?;
         let definition = complete(AgentDefinition::unnamed(spec), self.caller_settings());
         self.scoped(definition).ok()
     }
@@ -349,14 +349,20 @@ impl Hub {
 /// `gives_list` is `true` if the client gave it a list of allowed tools, too.
 pub(super) fn share_command(hub: &mut Hub, agent: AgentRef, gives_list: bool) {
     let machine = hub.agents.get(agent);
-    let (name, mut spec) = (machine.name(), machine.configured().clone());
+    let (name, mut spec) = (machine.name(), machine.definition().spec.clone());
     let Some(shared) = hub.agents.find(name).filter(|_| name != DEFAULT_AGENT) else {
         return;
     };
     if gives_list {
         hub.scopes.set_definer(shared);
     } else {
-        let list = &hub.agents.get(shared).configured().options.allowed_tools;
+        let list = &hub
+            .agents
+            .get(shared)
+            .definition()
+            .spec
+            .options
+            .allowed_tools;
         spec.options.allowed_tools.clone_from(list);
     }
     if hub.agents.is_scoped(agent) {
@@ -383,8 +389,8 @@ fn without_list_of_others(hub: &mut Hub, name: &str) -> Result<Option<AgentRef>,
     let shared = hub.agents.find(name).filter(|_| hub.shared.is_resident);
     let has_list = |agent: &AgentRef| {
         let machine = hub.agents.get(*agent);
-        let is_of_client = machine.configured().source == AgentSource::Client;
-        is_of_client && !machine.configured().options.allowed_tools.is_empty()
+        let is_of_client = machine.definition().spec.source == AgentSource::Client;
+        is_of_client && !machine.definition().spec.options.allowed_tools.is_empty()
     };
     let of_other = |agent: &AgentRef| !hub.scopes.gave_list(*agent);
     let Some(shared) = shared.filter(has_list).filter(of_other) else {

@@ -3,7 +3,7 @@
 use super::Hub;
 use super::cx::HubCx;
 use super::unfinished_turns::end_unfinished_turns;
-use crate::core::agent::AgentSpec;
+use crate::core::agent::{AgentSpec, timeouts};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_file::{AgentFile, FileAccess};
 use crate::core::client::{ClientId, Reply, Token};
@@ -56,7 +56,7 @@ impl Hub {
             Err(error) if error.kind == ErrorKind::AgentNotFound => {}
             known => return known,
         }
-        let default = self.agents.get(self.default_agent()).configured();
+        let default = &self.agents.get(self.default_agent()).definition().spec;
         let stored = identity.agent_command.as_deref().cloned();
         let is_configured = stored.as_ref().is_some_and(|stored| stored.configured);
         let was_in_process = stored.as_ref().is_some_and(|stored| stored.in_process);
@@ -103,7 +103,9 @@ impl Hub {
         let machine = self.agents.get(agent);
         let secrets = &self.shared.settings.secrets;
         let waiting_for = match self.sessions.get(id) {
-            Some(session) if session.waits_for_start() => machine.start_wait(secrets, cx.now),
+            Some(session) if session.waits_for_start() => {
+                timeouts::start_wait(machine.connection(), machine.spec(), secrets, cx.now)
+            }
             Some(session) => session.waiting_for(machine.connection(), secrets, cx.now),
             None => None,
         };

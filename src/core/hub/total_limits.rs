@@ -3,6 +3,7 @@
 
 use super::Hub;
 use super::cx::HubCx;
+use crate::core::agent::timeouts;
 use crate::core::client::Token;
 use crate::core::error::{Error, invalid};
 use crate::core::ids::AgentRef;
@@ -115,7 +116,10 @@ impl Hub {
             .by_call
             .retain(|token, limit| match &limit.place {
                 CallPlace::Session(id) => sessions.get(id).is_some_and(|s| s.awaits(*token)),
-                CallPlace::Agent(agent) => agents.get(*agent).awaits(*token),
+                CallPlace::Agent(agent) => {
+                    let connection = agents.get(*agent).connection();
+                    connection.is_some_and(|c| c.is_awaited_by(*token))
+                }
             });
     }
 
@@ -137,7 +141,10 @@ impl Hub {
                 let Some(session) = session.filter(|session| session.awaits(token)) else {
                     return;
                 };
-                let start = self.agents.get(session.agent).start_timeout(
+                let agent = self.agents.get(session.agent);
+                let start = timeouts::start_timeout(
+                    agent.connection(),
+                    agent.spec(),
                     limit,
                     &self.shared.settings.secrets,
                     cx.now,

@@ -31,7 +31,7 @@ pub struct Index {
     pub corrupt: u64,
     corrupt_since_chunk: u64,
     by_id: HashMap<String, usize>,
-    turns: HashMap<String, Turn>,
+    turns: HashMap<String, IndexedTurn>,
     marks: Vec<Mark>,
 }
 
@@ -74,7 +74,7 @@ pub enum Source {
 
 /// A turn and its position.
 #[derive(Debug, Clone, Default)]
-pub struct Turn {
+pub struct IndexedTurn {
     /// Offset of its first line.
     pub begin: u64,
     /// `true` if its last chunk is in the log.
@@ -221,10 +221,10 @@ impl Index {
 
     /// Indexes a prompt.
     pub fn prompt(&mut self, turn: &str, message: &str, at: &Range<u64>) {
-        let begun = Turn {
+        let begun = IndexedTurn {
             begin: at.start,
             prompted: true,
-            ..Turn::default()
+            ..IndexedTurn::default()
         };
         self.turns.insert(turn.to_owned(), begun);
         self.put(message, Source::Line(at.clone()));
@@ -260,7 +260,7 @@ impl Index {
     }
 
     #[must_use]
-    pub fn turn(&self, id: &str) -> Option<&Turn> {
+    pub fn turn(&self, id: &str) -> Option<&IndexedTurn> {
         self.turns.get(id)
     }
 

@@ -6,15 +6,12 @@ use super::{Log, TurnState, storage_error};
 use crate::core::error::Error;
 use crate::core::fold::Fold;
 use crate::core::profile::Profile;
-use crate::proto::json::{shallow_stored, value};
+use crate::proto::json::{shallow_stored, string_len, value};
+use crate::proto::wire::LedgerEntry;
+use memchr::memmem::Finder;
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::io;
-use std::ops::Range;
-
-/// Bytes read at a time. The first block is smaller, since most messages are; each next one is twice as large.
-const FIRST_BLOCK: u64 = 32 << 10;
-const BLOCK: u64 = 256 << 10;
 
 /// Maximum size of a page, in bytes of the log; the first entry may exceed it.
 pub const PAGE_BYTES: usize = 1 << 20;
@@ -62,73 +59,35 @@ impl Page {
     }
 }
 
+/// Size of the end of a log that is searched, in bytes. The search happens once for an opened session.
+const SEARCHED: u64 = 8 << 20;
+
+/// Facts about a message.
+#[derive(Debug, Default)]
+pub struct MessageFacts {
+    /// Time of the message, RFC 3339: of a prompt when it was sent, of an answer when its turn ended. `None` while the
+    /// turn runs.
+    pub at: Option<String>,
+    /// Summary of the turn that the message answers in; `null` for other messages.
+    pub summary: Value,
+}
+
+/// First bytes of a decision's line.
+const DECISION: &[u8] = br#"{"record":"decision","#;
+
+/// A decision with its time and turn.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoredDecision {
+    /// Time of the decision, RFC 3339.
+    pub at: String,
+    /// Turn in which the decision was made.
+    pub turn_id: String,
+    /// The decision.
+    pub decision: LedgerEntry,
+}
+
 impl Log {
-    /// Returns the end of the log, including pending lines.
-    pub(super) fn end(&self) -> u64 {
-        self.file.end() + self.pending.len() as u64
-    }
-
-    /// Reads from the file, and beyond its end from the pending lines, which a full disk may reject for a
-    /// long time.
-    pub(super) fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
-        let end = self.file.end();
-        if self.pending_append.is_some() && range.start < end {
-            // The kernel may block a read of a page that it is writing.
-            return Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                "the disk does not respond",
-            ));
-        }
-        let mut bytes = if range.start < end {
-            self.file.read(range.start..range.end.min(end))?
-        } else {
-            Vec::new()
-        };
-        let place = |at: u64| usize::try_from(at.saturating_sub(end)).unwrap_or(usize::MAX);
-        let pending = place(range.start)..place(range.end).min(self.pending.len());
-        bytes.extend_from_slice(self.pending.get(pending).unwrap_or_default());
-        Ok(bytes)
-    }
-
-    /// Passes whole lines and their ranges to `take` until it returns `false`; returns the end of the last
-    /// line.
-    pub(super) fn lines(
-        &self,
-        range: Range<u64>,
-        mut take: impl FnMut(&[u8], Range<u64>) -> bool,
-    ) -> io::Result<u64> {
-        let mut held: Vec<u8> = Vec::new();
-        // Offset of the start of `held`, and of the next block.
-        let (mut start, mut next) = (range.start, range.start);
-        // Length of the part of `held` without a newline: a long line is searched only once.
-        let mut searched = 0;
-        let mut size = FIRST_BLOCK;
-        while next < range.end {
-            let block = self.read(next..range.end.min(next + size))?;
-            size = BLOCK.min(2 * size);
-            if block.is_empty() {
-                break;
-            }
-            next += block.len() as u64;
-            held.extend_from_slice(&block);
-            let mut used = 0;
-            while let Some(end) = memchr::memchr(b'\n', &held[searched..]) {
-                let line = used..searched + end;
-                used = line.end + 1;
-                searched = used;
-                let at = start + line.start as u64..start + used as u64;
-                let end = at.end;
-                if !take(&held[line], at) {
-                    return Ok(end);
-                }
-            }
-            held.drain(..used);
-            searched = held.len();
-            start += used as u64;
-        }
-        Ok(start)
-    }
-
     /// Returns at most `limit` chunks after a number, in ascending order: repeated and moved lines of a
     /// damaged log are left out.
     ///
@@ -137,8 +96,11 @@ impl Log {
     pub fn page(&self, after: u64, limit: usize) -> Result<Page, Error> {
         let mut page = Page::default();
         let (mut size, mut last) = (0, after);
-        let from = self.index.place_after(after).max(self.file.begin());
-        let read = self.lines(from..self.end(), |line, _| {
+        let from = self
+            .index
+            .place_after(after)
+            .max(self.storage.file().begin());
+        let read = self.storage.lines(from..self.storage.end(), |line, _| {
             let Some(stored) = chunk(line).filter(|stored| stored.seq > last) else {
                 return true;
             };
@@ -186,8 +148,8 @@ impl Log {
         begin: u64,
         mut take: impl FnMut(&StoredChunk) -> bool,
     ) -> Result<u64, Error> {
-        let range = begin.max(self.file.begin())..self.end();
-        let read = self.lines(range, |line, _| {
+        let range = begin.max(self.storage.file().begin())..self.storage.end();
+        let read = self.storage.lines(range, |line, _| {
             let of_turn = |stored: &StoredChunk| stored.turn_id.as_deref() == Some(turn);
             let Some(stored) = chunk(line).filter(of_turn) else {
                 return true;
@@ -208,7 +170,10 @@ impl Log {
         let Some(at) = turn.summary.clone() else {
             return Ok(TurnState::Unfinished);
         };
-        let line = self.read(at).map_err(|e| storage_error("read", &e))?;
+        let line = self
+            .storage
+            .read(at)
+            .map_err(|e| storage_error("read", &e))?;
         let line = shallow_stored(&line);
         let line = serde_json::from_slice::<LogLine<'_>>(&line).ok();
         Ok(match line.and_then(|line| Some(line.summary?.to_owned())) {
@@ -226,15 +191,17 @@ impl Log {
         let Some(turn) = self.index.turn(turn).filter(|turn| turn.prompted) else {
             return Ok(None);
         };
-        if turn.begin < self.file.begin() {
+        if turn.begin < self.storage.file().begin() {
             return Ok(None);
         }
         let mut message = None;
-        let read = self.lines(turn.begin..self.end(), |line, _| {
-            let line = serde_json::from_slice::<LogLine<'_>>(line).ok();
-            message = line.and_then(|line| line.message.map(value));
-            false
-        });
+        let read = self
+            .storage
+            .lines(turn.begin..self.storage.end(), |line, _| {
+                let line = serde_json::from_slice::<LogLine<'_>>(line).ok();
+                message = line.and_then(|line| line.message.map(value));
+                false
+            });
         read.map_err(|e| storage_error("read", &e))?;
         Ok(match message.map(|mut message| message["parts"].take()) {
             Some(Value::Array(parts)) => Some(parts),
@@ -308,6 +275,7 @@ impl Log {
         match &message.source {
             Source::Line(at) => {
                 let line = self
+                    .storage
                     .read(at.clone())
                     .map_err(|e| storage_error("read", &e))?;
                 *budget = budget.saturating_sub(line.len() as u64);
@@ -317,27 +285,33 @@ impl Log {
                 Ok(MessagePart::Whole(message))
             }
             Source::Chunks { turn, begin } => {
-                let begin = reader.next.unwrap_or(*begin).max(self.file.begin());
+                let begin = reader
+                    .next
+                    .unwrap_or(*begin)
+                    .max(self.storage.file().begin());
                 // Chunks added during the reading are not waited for.
-                let end = *reader.end.get_or_insert_with(|| self.end());
+                let end = *reader.end.get_or_insert_with(|| self.storage.end());
                 let mut over = true;
                 // An older profile may have the text of a chunk elsewhere.
                 let prefix = (profile == Profile::V7).then(|| chunk_prefix(Some(turn)));
-                let next = self.lines(begin..end.min(self.end()), |line, _| {
-                    *budget = budget.saturating_sub(line.len() as u64 + 1);
-                    let of_turn = |stored: &StoredChunk| stored.turn_id.as_deref() == Some(turn);
-                    let written = prefix.as_ref().and_then(|prefix| written(line, prefix));
-                    let is_folded = written.is_some_and(|chunk| reader.fold.push_delta(chunk));
-                    if !is_folded && let Some(stored) = chunk(line).filter(of_turn) {
-                        let chunk = value(&stored.chunk);
-                        profile.adapt_stored(chunk, |chunk| reader.fold.push(&chunk));
-                        if stored.is_last() {
-                            return false;
+                let next = self
+                    .storage
+                    .lines(begin..end.min(self.storage.end()), |line, _| {
+                        *budget = budget.saturating_sub(line.len() as u64 + 1);
+                        let of_turn =
+                            |stored: &StoredChunk| stored.turn_id.as_deref() == Some(turn);
+                        let written = prefix.as_ref().and_then(|prefix| written(line, prefix));
+                        let is_folded = written.is_some_and(|chunk| reader.fold.push_delta(chunk));
+                        if !is_folded && let Some(stored) = chunk(line).filter(of_turn) {
+                            let chunk = value(&stored.chunk);
+                            profile.adapt_stored(chunk, |chunk| reader.fold.push(&chunk));
+                            if stored.is_last() {
+                                return false;
+                            }
                         }
-                    }
-                    over = *budget > 0;
-                    over
-                });
+                        over = *budget > 0;
+                        over
+                    });
                 reader.next = Some(next.map_err(|e| storage_error("read", &e))?);
                 if !over {
                     return Ok(MessagePart::More);
@@ -345,6 +319,82 @@ impl Log {
                 Ok(MessagePart::Whole(Some(reader.fold.message())))
             }
         }
+    }
+
+    /// Returns facts about the message at a position.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn message_facts(&self, place: usize) -> Result<MessageFacts, Error> {
+        let place = self.index.messages.get(place);
+        let line = place.and_then(|message| match &message.source {
+            Source::Line(at) => Some(at.clone()),
+            Source::Chunks { turn, .. } => self.index.turn(turn)?.summary.clone(),
+        });
+        let Some(line) = line else {
+            return Ok(MessageFacts::default());
+        };
+        let line = self
+            .storage
+            .read(line)
+            .map_err(|e| storage_error("read", &e))?;
+        let line = shallow_stored(&line);
+        let line = serde_json::from_slice::<LogLine<'_>>(&line).ok();
+        Ok(
+            line.map_or_else(MessageFacts::default, |line| MessageFacts {
+                at: line.at.map(Into::into),
+                summary: line.summary.map_or(Value::Null, value),
+            }),
+        )
+    }
+
+    /// Passes all decisions to `take`, in order; returns the number of decisions that cannot be read.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn decisions(&self, mut take: impl FnMut(StoredDecision)) -> Result<u64, Error> {
+        let mut unread = 0;
+        let read = self.storage.lines(
+            self.storage.file().begin()..self.storage.end(),
+            |line, _| {
+                if line.starts_with(DECISION) {
+                    match serde_json::from_slice(&shallow_stored(line)) {
+                        Ok(decided) => take(decided),
+                        Err(_) => unread += 1,
+                    }
+                }
+                true
+            },
+        );
+        read.map_err(|e| storage_error("read", &e))?;
+        Ok(unread)
+    }
+
+    /// Passes the ids of the tool calls in the newest part of the log to `note`, each at least once. A disk
+    /// that does not respond is not waited for.
+    pub fn each_call_id(&self, mut note: impl FnMut(&str)) {
+        let end = self.storage.file().end();
+        let begin = self
+            .storage
+            .file()
+            .begin()
+            .max(end.saturating_sub(SEARCHED));
+        if begin >= end || self.storage.file().is_slow() {
+            return;
+        }
+        let finder = Finder::new(br#""toolCallId":"#);
+        // Ids that cannot be read are not known; the next call of such an id has the same one.
+        let _ = self.storage.lines(begin..end, |line, _| {
+            for at in finder.find_iter(line) {
+                let json = &line[at + finder.needle().len()..];
+                let id = string_len(json).and_then(|len| json.get(..len));
+                let id = id.and_then(|id| serde_json::from_slice::<String>(id).ok());
+                if let Some(id) = id {
+                    note(&id);
+                }
+            }
+            true
+        });
     }
 }
 
@@ -387,4 +437,32 @@ fn chunk(line: &[u8]) -> Option<StoredChunk> {
         turn_id: line.turn_id.map(std::borrow::Cow::into_owned),
         chunk: line.chunk?.to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::store::{MemoryStore, Store as _};
+
+    fn ids(lines: &str) -> Vec<String> {
+        let mut file = MemoryStore.open("a").unwrap();
+        file.append(lines.as_bytes()).unwrap();
+        let mut ids = Vec::new();
+        let log = Log::open(file).unwrap();
+        log.each_call_id(|id| ids.push(id.to_owned()));
+        ids
+    }
+
+    #[test]
+    fn ids_in_the_newest_part_of_a_log_are_found() {
+        let line = r#"{"record":"update","turnId":"t","update":{"toolCallId":"a\"b","text":"\"toolCallId\":\"no\""}}"#;
+        let unreadable = r#"{"toolCallId":7,"toolCallId":"torn"#;
+        assert_eq!(ids(""), Vec::<String>::new());
+        assert_eq!(
+            ids(&format!("{line}\n{unreadable}\n{line}\n")),
+            ["a\"b", "a\"b"]
+        );
+        let long = format!("{}\n", "x".repeat(usize::try_from(SEARCHED).unwrap()));
+        assert_eq!(ids(&format!("{line}\n{long}")), Vec::<String>::new());
+    }
 }

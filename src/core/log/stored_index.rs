@@ -1,7 +1,9 @@
 //! The index in the file beside a log: when it is stored, and how opening uses it.
+//!
+//! Owns how much of the log the stored index covers. It may not read the log's lines beyond what proves that the index is of this log.
 
-use super::Log;
 use super::index::Index;
+use crate::core::store::LogFile;
 
 /// Factor by which a log must have grown in proportion to its index before the index is stored again. It
 /// bounds what all indexes of a log take to write.
@@ -16,58 +18,42 @@ pub(super) struct StoredIndex {
     size: u64,
 }
 
-impl Log {
-    /// Returns the stored index with the length that it covers; an empty one if it cannot be used.
-    pub(super) fn take_stored_index(&mut self) -> (Index, u64) {
-        let decoded = self.file.index().and_then(|encoded| {
-            let (index, covered) =
-                Index::decode(&encoded, self.file.end(), |range| self.file.read(range))?;
+impl StoredIndex {
+    /// Reads the stored index of a file; returns it with the length that it covers, and an empty one if it cannot be used.
+    pub(super) fn take(file: &dyn LogFile) -> (Index, u64, Self) {
+        let decoded = file.index().and_then(|encoded| {
+            let (index, covered) = Index::decode(&encoded, file.end(), |range| file.read(range))?;
             Some((index, covered, encoded.len() as u64))
         });
         let Some((index, covered, size)) = decoded else {
-            return (Index::default(), self.file.begin());
+            return (Index::default(), file.begin(), Self::default());
         };
-        self.stored_index = StoredIndex { covered, size };
-        (index, covered)
+        (index, covered, Self { covered, size })
     }
 
-    /// Stores the index if the log has grown enough since the last time.
-    pub fn store_index(&mut self) {
-        let Some(interval) = self.file.index_interval() else {
-            return;
+    /// Returns `true` if the log has grown enough since the index was stored.
+    pub(super) fn is_outdated(&self, file: &dyn LogFile) -> bool {
+        let Some(interval) = file.index_interval() else {
+            return false;
         };
-        let StoredIndex { covered, size } = self.stored_index;
-        let grown = self.file.end().saturating_sub(covered);
-        if grown < interval.max(size.saturating_mul(INDEX_SHARE)) || self.file.is_slow() {
-            return;
-        }
-        let Some(encoded) = self.encoded_index() else {
-            return;
-        };
-        self.stored_index = StoredIndex {
-            covered: self.file.end(),
-            size: encoded.len() as u64,
-        };
-        self.file.store_index(encoded);
+        let grown = file.end().saturating_sub(self.covered);
+        grown >= interval.max(self.size.saturating_mul(INDEX_SHARE)) && !file.is_slow()
     }
 
-    /// Returns the index as it is stored; `None` if it does not describe exactly what is in the file.
-    #[must_use]
-    pub fn encoded_index(&self) -> Option<Vec<u8>> {
-        if !self.is_written() || self.is_waiting() {
-            return None;
-        }
-        let end = self.file.end();
-        self.index.encode(end, |range| self.file.read(range))
+    /// Stores an index that covers the whole file.
+    pub(super) fn store(&mut self, encoded: Vec<u8>, file: &mut dyn LogFile) {
+        self.covered = file.end();
+        self.size = encoded.len() as u64;
+        file.store_index(encoded);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Identity, Record};
+    use super::super::{Identity, Log, Record};
     use super::*;
     use crate::core::profile::Profile;
-    use crate::core::store::{Card, LogFile};
+    use crate::core::store::Card;
     use crate::proto::chunk::Chunk;
     use serde_json::json;
     use std::io;

@@ -47,7 +47,10 @@ impl Log {
         };
         let own = if is_own { "" } else { "\"ofSubagent\":true," };
         let head = format!(r#"{{"record":"update","turnId":{turn_json},{own}"{name}":"#);
-        let at = self.append_json(head.as_bytes(), body);
+        let at = self
+            .storage
+            .add_parts(head.as_bytes(), body, self.index.seq);
+        self.forget_lost();
         if let (Some(at), Some(turn)) = (at, turn) {
             self.index.update(turn, &at);
         }
@@ -58,22 +61,22 @@ impl Log {
         let Some((first, others)) = run.texts.split_first() else {
             return;
         };
-        let before = self.pending.len();
         let head = format!(
             r#"{{"record":"update","turnId":{},"notification":{},"textAt":{},"texts":["#,
             to_raw(&turn),
             run.original.line,
             first.start,
         );
-        self.pending.extend_from_slice(head.as_bytes());
-        for (n, text) in others.iter().enumerate() {
-            if n > 0 {
-                self.pending.push(b',');
+        let at = self.storage.add(|out| {
+            out.extend_from_slice(head.as_bytes());
+            for (n, text) in others.iter().enumerate() {
+                if n > 0 {
+                    out.push(b',');
+                }
+                out.extend_from_slice(&run.lines[text.clone()]);
             }
-            self.pending.extend_from_slice(&run.lines[text.clone()]);
-        }
-        self.pending.extend_from_slice(b"]}\n");
-        let at = self.range_from(before);
+            out.extend_from_slice(b"]}\n");
+        });
         if let Some(turn) = turn {
             self.index.update(turn, &at);
         }
@@ -111,9 +114,9 @@ impl Log {
         budget: &mut u64,
         mut take: impl FnMut(AcpNotification<'_>),
     ) -> Result<Option<u64>, Error> {
-        let begin = range.start.max(self.file.begin());
-        let end = range.end.min(self.end());
-        let next = self.lines(begin..end, |line, _| {
+        let begin = range.start.max(self.storage.file().begin());
+        let end = range.end.min(self.storage.end());
+        let next = self.storage.lines(begin..end, |line, _| {
             *budget = budget.saturating_sub(line.len() as u64 + 1);
             if let Ok(stored) = serde_json::from_slice::<UpdateLine<'_>>(line)
                 && stored.record == "update"
@@ -192,7 +195,7 @@ mod tests {
             log.update(Some(turn), AcpNotification::Update(br#"{"n":2}"#));
         }
         log.write().unwrap();
-        let log = Log::open(log.file).unwrap();
+        let log = Log::open(log.storage.into_file()).unwrap();
         assert!(log.updates_of(0).is_none(), "a prompt has no updates");
         for (place, turn) in [(1, "one"), (3, "two")] {
             let (found, range) = log.updates_of(place).unwrap();

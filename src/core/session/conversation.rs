@@ -34,6 +34,7 @@ use crate::core::session::terms::{SessionTerms, Shown};
 use crate::core::session::turns::SessionTurns;
 use crate::core::terms::{CallerTerms, Terms};
 use crate::core::timeout_error::TimedOut;
+use crate::core::turn::{TurnEvent, TurnView as _};
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw};
@@ -261,8 +262,8 @@ impl Conversation {
         // The agent may count costs from zero again.
         self.turns.set_cost(None);
         self.turns
-            .with_turn(&mut self.output, cx.clients, |turn, sink| {
-                turn.agent_session_replaced(&to, sink);
+            .with_turn(&mut self.output, cx.clients, |_, sink| {
+                sink.event(&TurnEvent::AgentSessionReplaced { agent_session: &to });
             });
         if let Stage::Live { agent_session } = &mut self.stage {
             *agent_session = to;

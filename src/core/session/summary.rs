@@ -30,13 +30,14 @@ pub fn summarize(
     timing: TurnTiming,
     cost_before: Option<f64>,
 ) -> TurnSummary {
-    let text = running.attempts.answer(running.turn.take_text());
+    let (text, omitted_text) = running.turn.take_text();
+    let text = running.attempts.answer(text);
     let turn = &running.turn;
     let errors = errors(ending);
     let (tool_calls, arguments) = turn.tool_calls();
     let (tool_results, results) = turn.tool_results();
     let omitted = Omitted {
-        text: turn.omitted_text(),
+        text: omitted_text,
         arguments,
         results,
     };
@@ -60,12 +61,13 @@ pub fn summarize(
         tool_calls,
         tool_results,
         tools_used,
-        usage: turn.usage(),
+        usage: turn.figures().usage(),
         cost: turn
+            .figures()
             .cost()
             .zip(cost_before)
             .map(|(after, before)| after - before),
-        num_turns: turn.num_turns(),
+        num_turns: turn.figures().num_turns(),
         structured_output: turn.structured(),
         duration_ms: u64::try_from(timing.total.as_millis()).unwrap_or(u64::MAX),
         overhead_ms: overhead.as_secs_f64() * 1000.0,
@@ -168,7 +170,12 @@ fn error_reason(ending: &Ending, turn: &Turn) -> Option<String> {
     {
         return Some("max_turns limit reached".to_owned());
     }
-    let tool = || Some(format!("tool execution failed: {}", turn.failed_tool()?));
+    let tool = || {
+        Some(format!(
+            "tool execution failed: {}",
+            turn.tools().failed_last()?
+        ))
+    };
     let reason = reason_of(ending.error()?.kind);
     reason.map(str::to_owned).or_else(tool)
 }
@@ -186,7 +193,7 @@ fn reason_of(kind: ErrorKind) -> Option<&'static str> {
 fn metadata(running: &Running, ending: &Ending) -> Map<String, Value> {
     let mut metadata = Map::new();
     let mut put = |name: &str, value: Value| metadata.insert(name.to_owned(), value);
-    if let Some(context) = running.turn.context_figures() {
+    if let Some(context) = running.turn.figures().context_figures() {
         put("context", context);
     }
     if !running.skipped_parts.is_empty() {

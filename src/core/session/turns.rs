@@ -261,13 +261,13 @@ impl SessionTurns {
 
     /// Keeps what the session needs of a turn that ended. Returns its figures of the context.
     pub fn remember(&mut self, over: &mut Turn, cancelled: bool) -> Option<Value> {
-        self.note_cost(over.cost());
+        self.note_cost(over.figures().cost());
         self.last = Some(EndedMessage {
             message_id: over.message_id().to_owned(),
             names: Arc::new(over.take_agent_ids()),
             cancelled,
         });
-        over.context_figures()
+        over.figures().context_figures()
     }
 
     /// Returns the agent's names of messages and calls that the next turn knows.
@@ -299,7 +299,7 @@ impl SessionTurns {
     pub fn note_tool(&mut self, id: &str, now: Instant) {
         if let Some(running) = self.prompted_mut()
             && let Some(trace) = &mut running.trace
-            && let Some(is_open) = running.turn.is_call_open(id)
+            && let Some(is_open) = running.turn.tools().is_open(id)
         {
             trace.note(id, is_open, now);
         }
@@ -378,7 +378,7 @@ impl SessionTurns {
     ) {
         self.with_turn(output, clients, |turn, sink| {
             let name = terminal.to_string();
-            if let Some(tool) = turn.showing(&name)
+            if let Some(tool) = turn.tools().showing(&name).map(str::to_owned)
                 && let Some(output) = host.take_view(terminal)
             {
                 turn.terminal(&name, tool, &output, sink);

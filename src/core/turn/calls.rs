@@ -1,8 +1,11 @@
-//! Calls of a turn by their ids, for the decision to which call an update belongs.
+//! Calls of a turn: by their ids, for the decision to which call an update belongs; for the summary; and those that show files and
+//! terminals which acpipe serves.
 
 use super::call_ids::CallState;
-use super::{AgentIds, Subagent, Turn};
+use super::{AgentIds, Call, SUMMARY_LIMIT, Subagent, Turn, TurnView};
 use crate::core::event::ToolUpdate;
+use crate::core::host::TerminalView;
+use crate::proto::wire::{ToolCall, ToolResult};
 
 impl Turn {
     /// Returns the state of a call of the agent itself or, with `caller`, of a subagent; `None` if it is not
@@ -62,5 +65,48 @@ impl Turn {
     /// Iterates over the agent's ids of the subagents.
     pub fn subagent_ids(&self) -> impl Iterator<Item = &str> {
         self.subagents.iter().map(Subagent::id)
+    }
+
+    /// Returns the tool calls of the turn, in order, and the size of the omitted arguments in bytes.
+    #[must_use]
+    pub fn tool_calls(&self) -> (Vec<ToolCall>, u64) {
+        let mut calls = self.tools.calls(SUMMARY_LIMIT);
+        self.passed.add_calls(&mut calls);
+        calls
+    }
+
+    /// Returns the results of the turn's tools, in the order of the calls, and their omitted size in bytes.
+    #[must_use]
+    pub fn tool_results(&self) -> (Vec<ToolResult>, u64) {
+        let mut results = self.tools.results(SUMMARY_LIMIT);
+        self.passed.add_results(&mut results);
+        results
+    }
+
+    /// Returns the calls of the agent's tools, in the order of their first appearance.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.tools.iter()
+    }
+
+    /// Records the result of a request that was shown as tool call `tool`.
+    pub fn served(&mut self, tool: &str, done: bool, view: &mut impl TurnView) {
+        let status = if done { "completed" } else { "failed" };
+        let update = ToolUpdate {
+            id: tool.into(),
+            status: Some(status.into()),
+            ..ToolUpdate::default()
+        };
+        self.tools.update(&update, view);
+    }
+
+    /// Copies the state of a terminal that acpipe runs.
+    pub fn terminal(
+        &mut self,
+        id: &str,
+        tool: String,
+        state: &TerminalView<'_>,
+        view: &mut impl TurnView,
+    ) {
+        self.terminals.served(id, tool, state, view);
     }
 }

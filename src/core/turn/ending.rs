@@ -3,39 +3,6 @@
 use super::{SettleReason, Turn, TurnEvent, TurnView};
 use crate::core::error::Error;
 use crate::core::event::{StopReason, TurnEnd};
-use crate::proto::wire::TokenUsage;
-
-/// Totals of a turn over all attempts.
-#[derive(Debug, Default)]
-pub struct TurnTotals {
-    pub usage: Option<TokenUsage>,
-    pub num_turns: Option<u64>,
-}
-
-impl TurnTotals {
-    fn add(&mut self, end: &TurnEnd) {
-        self.num_turns = sum(self.num_turns, end.num_turns);
-        let (Some(known), Some(more)) = (self.usage, end.usage) else {
-            self.usage = self.usage.or(end.usage);
-            return;
-        };
-        self.usage = Some(TokenUsage {
-            input_tokens: sum(known.input_tokens, more.input_tokens),
-            output_tokens: sum(known.output_tokens, more.output_tokens),
-            total_tokens: sum(known.total_tokens, more.total_tokens),
-            cached_read_tokens: sum(known.cached_read_tokens, more.cached_read_tokens),
-            cached_write_tokens: sum(known.cached_write_tokens, more.cached_write_tokens),
-            thought_tokens: sum(known.thought_tokens, more.thought_tokens),
-        });
-    }
-}
-
-fn sum(known: Option<u64>, more: Option<u64>) -> Option<u64> {
-    match (known, more) {
-        (Some(known), Some(more)) => Some(known.saturating_add(more)),
-        _ => known.or(more),
-    }
-}
 
 impl Turn {
     /// Ends the turn with the agent's answer; `cancelled` is `true` if the client requested a cancel.
@@ -46,7 +13,7 @@ impl Turn {
             _ if end.error.is_some() => SettleReason::Failed,
             _ => SettleReason::TurnEnded,
         };
-        self.account(end);
+        self.figures.account(end);
         if let Some(answer) = end.structured_output.as_deref()
             && self.structured_output.is_none()
         {
@@ -56,8 +23,8 @@ impl Turn {
         view.event(&TurnEvent::Finished {
             end,
             cancelled,
-            usage: self.totals.usage,
-            num_turns: self.totals.num_turns,
+            usage: self.figures.usage(),
+            num_turns: self.figures.num_turns(),
         });
     }
 
@@ -95,7 +62,7 @@ impl Turn {
         }
         self.subagents.close(settle, view);
         self.tools.settle(settle, view);
-        self.close_passed(settle, view);
+        self.passed.close(settle, view);
         view.event(&TurnEvent::Closed);
     }
 
@@ -105,12 +72,6 @@ impl Turn {
         let terminals = self.terminals.all();
         view.event(&TurnEvent::AttemptEnded { terminals });
         self.tools.settle(SettleReason::Failed, view);
-        self.close_passed(SettleReason::Failed, view);
-    }
-
-    /// Adds cost, usage and agent turns of an attempt to the totals.
-    pub fn account(&mut self, end: &TurnEnd) {
-        self.cost = end.cost.or(self.cost);
-        self.totals.add(end);
+        self.passed.close(SettleReason::Failed, view);
     }
 }

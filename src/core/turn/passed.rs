@@ -3,9 +3,9 @@
 //! Readers reject a stream in which a chunk belongs to no part, and parts that a broken stream left open would
 //! stay open. A turn therefore follows the chunks, rejects those that belong to nothing, and ends what is open.
 
-use super::SUMMARY_LIMIT;
 use super::call_ids::CallState as CallStage;
 use super::tools::{RunKind, SettleReason, UnapprovedRun};
+use super::{SUMMARY_LIMIT, TurnEvent, TurnView};
 use crate::core::event::call_id;
 use crate::core::policy::{Subject, ToolProperties};
 use crate::proto::json::{JsonStr, text, to_raw, value};
@@ -258,7 +258,7 @@ impl PassedChunks {
     }
 
     /// Returns the chunks that end everything that is open, in order.
-    pub fn close(&mut self, why: SettleReason) -> Vec<Box<RawValue>> {
+    pub fn close(&mut self, why: SettleReason, view: &mut impl TurnView) {
         let mut chunks = Vec::new();
         for (part, id) in std::mem::take(&mut self.blocks) {
             chunks.push(json!({ "type": format!("{part}-end"), "id": id }));
@@ -266,7 +266,12 @@ impl PassedChunks {
         for call in &mut self.calls {
             call.close(why.text(), &mut chunks);
         }
-        chunks.iter().map(to_raw).collect()
+        for json in chunks.iter().map(to_raw) {
+            if let Ok(chunk) = serde_json::from_str(json.get()) {
+                let (json, chunk) = (&json, &chunk);
+                view.event(&TurnEvent::Chunk { json, chunk });
+            }
+        }
     }
 
     /// Adds the calls to those of a summary, and the size of the inputs that were not kept.

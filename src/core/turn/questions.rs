@@ -1,7 +1,7 @@
 //! Questions of a turn and of its subagents.
 
 use super::tools::Judgement;
-use super::{Question, Turn, TurnView, UnapprovedRun};
+use super::{Question, Subagents, Tools, Turn, TurnView, UnapprovedRun};
 use crate::core::decision::Decision;
 use crate::core::elicitation::ElicitationDetails;
 use crate::core::event::{Permission, ToolUpdate};
@@ -9,15 +9,6 @@ use crate::core::policy::Subject;
 use crate::proto::wire::{AskedTool, OfferedOption};
 
 impl Turn {
-    /// Returns the subagent that asks: the one named, or the one that made the call if the main turn did not.
-    fn asking(&self, subagent: Option<&str>, tool: &str) -> Option<String> {
-        let caller = || {
-            let own = self.tools.knows(tool);
-            (!own).then(|| self.subagents.caller(tool))?
-        };
-        subagent.or_else(caller).map(str::to_owned)
-    }
-
     /// Returns the subject of a permission request, for a session that works in `cwd`. If the agent reported
     /// nothing else of the call, and nothing can be read from the request, the question stands for all open
     /// calls without a permission request.
@@ -29,28 +20,18 @@ impl Turn {
         cwd: &str,
     ) -> Subject {
         let tool = &permission.tool;
-        let asking = self.asking(subagent, &tool.id);
+        let asking = asking(&self.tools, &self.subagents, subagent, &tool.id);
         let asks = asking.and_then(|id| self.subagents.turn(&id));
         let tools = &asks.unwrap_or(self).tools;
         let subject = tools.subject(tool, cwd);
         if tools.announced(&tool.id) || !(subject.opaque || subject.derived) {
             return subject;
         }
-        let calls: Vec<_> = self.open_without_request(cwd);
+        let calls: Vec<_> = open_without_request(&self.tools, &self.subagents, cwd);
         if calls.is_empty() {
             return subject;
         }
         subject.standing_for(calls)
-    }
-
-    /// Returns the open calls without a permission request, including those of subagents.
-    fn open_without_request(&self, cwd: &str) -> Vec<(String, Subject)> {
-        let subagents = self.subagents.turns();
-        let of_subagents = subagents.flat_map(|turn| turn.tools.open_without_request(cwd));
-        self.tools
-            .open_without_request(cwd)
-            .chain(of_subagents)
-            .collect()
     }
 
     /// Adds to the judgement of a call, which the agent may not have reported yet.
@@ -118,16 +99,17 @@ impl Turn {
         automatic: bool,
         view: &mut impl TurnView,
     ) -> Question {
-        let mut question = if let Some(id) = self.asking(subagent, &permission.tool.id) {
-            self.begun = true;
-            self.attempt.shown = true;
-            self.in_step = true;
-            let of = self.message_id.as_str();
-            let judged = (subject, automatic);
-            self.subagents.ask(&id, of, permission, judged, view)
-        } else {
-            self.ask_own(permission, subject, automatic, view)
-        };
+        let mut question =
+            if let Some(id) = asking(&self.tools, &self.subagents, subagent, &permission.tool.id) {
+                self.begun = true;
+                self.attempt.shown = true;
+                self.in_step = true;
+                let of = self.message_id.as_str();
+                let judged = (subject, automatic);
+                self.subagents.ask(&id, of, permission, judged, view)
+            } else {
+                self.ask_own(permission, subject, automatic, view)
+            };
         for (call, part) in subject.calls.iter().zip(&subject.parts) {
             self.note_judgement(call, Judgement::asking(&question.id, part));
         }
@@ -137,7 +119,7 @@ impl Turn {
         let is_unknown = !self.tools.announced(id)
             && self.subagents.turns().all(|turn| !turn.tools.announced(id));
         if permission.acp.is_some() && question.calls.is_empty() && is_unknown {
-            let open = self.open_without_request(&subject.cwd).into_iter();
+            let open = open_without_request(&self.tools, &self.subagents, &subject.cwd).into_iter();
             for (call, part) in open.filter(|(_, call)| call.acts_like(subject)).take(1) {
                 self.note_judgement(&call, Judgement::asking(&question.id, &part));
                 question.calls.push(call);
@@ -224,7 +206,12 @@ impl Turn {
         if let Some(tool) = tool {
             self.note_judgement(tool, Judgement::asking_user());
         }
-        if let Some(id) = self.asking(subagent, tool.unwrap_or_default()) {
+        if let Some(id) = asking(
+            &self.tools,
+            &self.subagents,
+            subagent,
+            tool.unwrap_or_default(),
+        ) {
             let of = self.message_id.as_str();
             return self.subagents.elicit(&id, of, tool, elicitation, view);
         }
@@ -245,4 +232,28 @@ impl Turn {
         let tool = question.tool.as_deref()?;
         asks.unwrap_or(self).tools.asked(tool)
     }
+}
+
+/// Returns the subagent that asks: the one named, or the one that made the call if the main turn did not.
+fn asking(
+    tools: &Tools,
+    subagents: &Subagents,
+    subagent: Option<&str>,
+    tool: &str,
+) -> Option<String> {
+    let caller = || {
+        let own = tools.knows(tool);
+        (!own).then(|| subagents.caller(tool))?
+    };
+    subagent.or_else(caller).map(str::to_owned)
+}
+
+/// Returns the open calls without a permission request, including those of subagents.
+fn open_without_request(tools: &Tools, subagents: &Subagents, cwd: &str) -> Vec<(String, Subject)> {
+    let of_subagents = subagents.turns();
+    let of_subagents = of_subagents.flat_map(|turn| turn.tools.open_without_request(cwd));
+    tools
+        .open_without_request(cwd)
+        .chain(of_subagents)
+        .collect()
 }

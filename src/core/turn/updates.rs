@@ -1,8 +1,8 @@
 //! Handling of updates, in the order in which the agent reports them.
 
-use super::{SettleReason, Turn, TurnEvent, TurnView};
+use super::{Turn, TurnEvent, TurnView};
 use crate::core::event::{MessagePiece, MessageRole, Original, Update};
-use crate::proto::json::{JsonStr, Members, to_raw};
+use crate::proto::json::JsonStr;
 use crate::proto::ui_chunk::UiChunk;
 use serde_json::value::RawValue;
 
@@ -100,7 +100,9 @@ impl Turn {
             Update::Plan { id, data } => view.event(&TurnEvent::Plan { id, data }),
             Update::Context { cost, figures } => {
                 let figures = figures.clone().unwrap_or_else(|| original.fields());
-                self.context(&figures, *cost, view);
+                if let Some(figures) = self.figures.report(&figures, *cost) {
+                    view.event(&TurnEvent::Context { figures });
+                }
             }
             // The session reports its state itself.
             Update::Session(_) => {}
@@ -193,16 +195,6 @@ impl Turn {
         view.event(&TurnEvent::Chunk { json, chunk });
     }
 
-    /// Ends what chunks that were passed on left open.
-    pub(super) fn close_passed(&mut self, settle: SettleReason, view: &mut impl TurnView) {
-        for json in self.passed.close(settle) {
-            if let Ok(chunk) = serde_json::from_str(json.get()) {
-                let (json, chunk) = (&json, &chunk);
-                view.event(&TurnEvent::Chunk { json, chunk });
-            }
-        }
-    }
-
     fn piece(
         &mut self,
         piece: &MessagePiece<'_>,
@@ -248,15 +240,5 @@ impl Turn {
         self.end_text(view);
         view.event(&TurnEvent::StructuredOutput(answer));
         self.structured_output = Some(answer.to_owned());
-    }
-
-    fn context(&mut self, figures: &Members<'_>, cost: Option<f64>, view: &mut impl TurnView) {
-        self.cost = cost.or(self.cost);
-        let figures = to_raw(figures);
-        let same = |known: &RawValue| known.get() == figures.get();
-        if !self.context.as_deref().is_some_and(same) {
-            view.event(&TurnEvent::Context { figures: &figures });
-            self.context = Some(figures);
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Cancels of a turn, and a second prompt while one runs.
 
 use super::{Finding, Probe, Results};
-use crate::cli::doctor::acp::{ALLOWED_COMMAND, AcpConnection, Outcome, PROBE_FILE, Seen};
+use crate::cli::doctor::acp::{ALLOWED_COMMAND, DoctorConnection, Outcome, PROBE_FILE, Seen};
 use crate::cli::doctor::report::{Check, shown};
 use std::fs;
 use std::path::Path;
@@ -69,7 +69,7 @@ impl Probe<'_> {
     async fn cancel(
         &self,
         cancel: CancelIn,
-        connection: &mut AcpConnection,
+        connection: &mut DoctorConnection,
         session: &str,
         results: &mut Results<'_>,
     ) -> anyhow::Result<bool> {
@@ -136,7 +136,7 @@ impl Probe<'_> {
     /// Sends a second prompt while the first runs. Returns `true` if no turn runs afterwards.
     async fn two_prompts(
         &self,
-        connection: &mut AcpConnection,
+        connection: &mut DoctorConnection,
         session: &str,
         results: &mut Results<'_>,
     ) -> anyhow::Result<bool> {

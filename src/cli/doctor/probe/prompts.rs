@@ -1,10 +1,14 @@
-//! Prompts: one alone, and one in each of two sessions.
+//! Prompts, one alone and one in each of two sessions; the list of sessions, and closing one.
 
 use super::{Finding, Probe, Results};
-use crate::cli::doctor::acp::{AcpConnection, Outcome};
+use crate::cli::doctor::acp::{DoctorConnection, Outcome};
 use crate::cli::doctor::basics::{new_session, sign_in};
 use crate::cli::doctor::report::{Check, shown};
+use serde_json::{Value, json};
 use std::time::Instant;
+
+/// Maximum number of pages of the list that are read.
+const PAGES: usize = 20;
 
 /// Words of the prompts in two sessions. Neither occurs in the other session.
 const WORDS: [&str; 2] = ["ALPHA", "BETA"];
@@ -14,7 +18,7 @@ impl Probe<'_> {
     /// answer it.
     pub(super) async fn first_prompt(
         &self,
-        connection: &mut AcpConnection,
+        connection: &mut DoctorConnection,
         session: &str,
         results: &mut Results<'_>,
     ) -> anyhow::Result<bool> {
@@ -76,7 +80,7 @@ impl Probe<'_> {
     /// there; then closes it. Returns `true` if no turn runs afterwards.
     pub(super) async fn two_sessions(
         &self,
-        connection: &mut AcpConnection,
+        connection: &mut DoctorConnection,
         first: &str,
         results: &mut Results<'_>,
     ) -> anyhow::Result<bool> {
@@ -138,5 +142,55 @@ impl Probe<'_> {
             self.close(connection, &second, results).await?;
         }
         Ok(is_idle)
+    }
+
+    /// Searches the session in the agent's list.
+    pub(super) async fn list(
+        &self,
+        connection: &mut DoctorConnection,
+        session: &str,
+        results: &mut Results<'_>,
+    ) -> anyhow::Result<()> {
+        const NAME: &str = "session/list";
+        if !self.capabilities.list {
+            return results.add(Check::ok(NAME, "not offered"));
+        }
+        let mut params = json!({"cwd": self.cwd});
+        for _ in 0..PAGES {
+            let outcome = connection.request(NAME, &params, self.limits.answer).await;
+            let Outcome::Result(page, _) = &outcome else {
+                return results.fault(NAME, Finding::BrokenList(outcome.describe()));
+            };
+            let mut sessions = page["sessions"].as_array().into_iter().flatten();
+            if sessions.any(|listed| listed["sessionId"] == session) {
+                return results.outcome(NAME, &outcome);
+            }
+            match &page["nextCursor"] {
+                Value::String(cursor) => params["cursor"] = json!(cursor),
+                _ => break,
+            }
+        }
+        let why = "it does not contain the session".to_owned();
+        results.fault(NAME, Finding::BrokenList(why))
+    }
+
+    /// Closes a session.
+    async fn close(
+        &self,
+        connection: &mut DoctorConnection,
+        session: &str,
+        results: &mut Results<'_>,
+    ) -> anyhow::Result<()> {
+        const NAME: &str = "session/close";
+        if !self.capabilities.close {
+            return results.add(Check::ok(NAME, "not offered"));
+        }
+        let params = json!({"sessionId": session});
+        let outcome = connection.request(NAME, &params, self.limits.answer).await;
+        if outcome.is_answer() {
+            results.outcome(NAME, &outcome)
+        } else {
+            results.fault(NAME, Finding::BrokenClose(outcome.describe()))
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Load and resume in a new process, of a known session and of one that does not exist.
 
 use super::{Finding, Probe, Results};
-use crate::cli::doctor::acp::{AcpConnection, Outcome};
+use crate::cli::doctor::acp::{DoctorConnection, Outcome};
 use crate::cli::doctor::report::{Check, shown};
 use crate::cli::print_note;
 use serde_json::json;
@@ -149,7 +149,7 @@ impl Probe<'_> {
     /// Restores a session, and waits for history after the response.
     async fn restore(
         &self,
-        connection: &mut AcpConnection,
+        connection: &mut DoctorConnection,
         method: &str,
         session: &str,
     ) -> Restored {
@@ -186,7 +186,7 @@ impl Probe<'_> {
     /// Restores a session that does not exist.
     async fn unknown(
         &self,
-        connection: &mut AcpConnection,
+        connection: &mut DoctorConnection,
         method: &'static str,
         results: &mut Results<'_>,
     ) -> anyhow::Result<()> {

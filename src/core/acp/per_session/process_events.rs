@@ -108,7 +108,7 @@ impl PerSession {
             error: error.clone(),
         });
         events.extend(waiting);
-        let asked = process.acp.pending.drain().map(|(_, pending)| pending);
+        let asked = process.acp.sent.take_all();
         let asked = asked.filter(|pending| !matches!(pending, Pending::Initialize));
         events.extend(asked.filter_map(|pending| pending.failed(error.clone())));
         if let Some(session) = session {

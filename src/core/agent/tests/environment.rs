@@ -80,14 +80,26 @@ fn changed_environment_replaces_the_agent_and_is_answered_with_its_sessions() {
             ],
         ),
     ]);
-    t.agent.note_renewed_session("s1");
-    t.agent.note_renewed_session("s2");
+    t.agent.renewal_mut().as_mut().unwrap().note_session("s1");
+    t.agent.renewal_mut().as_mut().unwrap().note_session("s2");
     t.is_opening = true;
     t.play(&[(Ready, &["state ready"]), (Idle, &[])]);
     let error = Error::new(ErrorKind::Session, "no");
-    t.agent.note_restored("s1", Ok(&resumed()));
-    t.agent.note_restored("s2", Err(&error));
-    t.agent.note_restored("never", Err(&error));
+    t.agent
+        .renewal_mut()
+        .as_mut()
+        .unwrap()
+        .note_restored("s1", Ok(&resumed()));
+    t.agent
+        .renewal_mut()
+        .as_mut()
+        .unwrap()
+        .note_restored("s2", Err(&error));
+    t.agent
+        .renewal_mut()
+        .as_mut()
+        .unwrap()
+        .note_restored("never", Err(&error));
     t.is_opening = false;
     t.play(&[(
         Idle,
@@ -101,7 +113,13 @@ fn renewal_holds_prompts_that_came_after_it_until_the_new_agent_starts() {
     let mut t = Fixture::ready();
     t.ahead = vec![Token::first(77)];
     t.on(&set("1"));
-    let held = |t: &Fixture| [77, 78].map(|token| t.agent.holds(Token::first(token)));
+    let held = |t: &Fixture| {
+        [77, 78].map(|token| {
+            t.agent
+                .renewal()
+                .is_some_and(|r| r.holds(Token::first(token)))
+        })
+    };
     assert_eq!(held(&t), [false, true]);
     assert!(
         t.agent

@@ -1,12 +1,12 @@
 //! Test fixture: an agent machine with its context, and the inputs of transcripts.
 
 use super::super::timers::AgentTimer;
-use super::super::{AgentCx, AgentMachine, ProcessEnd, TimeoutFailure};
+use super::super::{AgentCx, AgentMachine, ProcessEnd, Renewal, TimeoutFailure, timeouts};
 use super::output;
 use crate::core::client::{ClientId, Reply, Token};
 use crate::core::client_request::ClientRequestId;
 use crate::core::clients::ClientDeclaration;
-use crate::core::dialect::{AgentLine, Child};
+use crate::core::dialect::{AgentLine, Child, TransportOrder};
 use crate::core::effect::{AgentId, Effect, Measure};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, Exit};
@@ -14,7 +14,7 @@ use crate::core::ids::AgentRef;
 use crate::core::profile::Profile;
 use crate::core::shared::Shared;
 use crate::proto::json::to_raw;
-use crate::proto::wire::{Done, FoundBy, Program};
+use crate::proto::wire::{AgentState, Done, FoundBy, Program};
 use crate::testing::{RecordingClient, SettingsBuilder, params};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -185,14 +185,14 @@ impl Fixture {
             On::Exit => self.exited(),
             On::StartFailed => {
                 let error = Error::new(ErrorKind::AgentNotFound, "not found in PATH");
-                if let Some(child) = self.agent.child(self.process) {
+                if let Some(child) = self.agent.connection().and_then(|c| c.child(self.process)) {
                     let gone = self.act(|a, cx| a.process_ended(child, Err(&error), cx));
                     self.gone(&gone, &error);
                 }
             }
             On::OutputClosed => {
                 let error = Error::new(ErrorKind::Streaming, "stdout was closed");
-                if let Some(child) = self.agent.child(self.process) {
+                if let Some(child) = self.agent.connection().and_then(|c| c.child(self.process)) {
                     self.failed(child, &error);
                 }
             }
@@ -203,7 +203,7 @@ impl Fixture {
             }),
             On::Measured => {
                 let id = self.process;
-                if let Some(child) = self.agent.child(id) {
+                if let Some(child) = self.agent.connection().and_then(|c| c.child(id)) {
                     let measure = Measure {
                         processes: 2,
                         rss: 7,
@@ -244,7 +244,11 @@ impl Fixture {
                     self.stopped();
                 }
             }
-            On::Expedite => self.act(AgentMachine::expedite),
+            On::Expedite => self.act(|agent, cx| {
+                if let Some(connection) = agent.connection_mut() {
+                    connection.expedite(cx);
+                }
+            }),
         }
         self.act(|agent, cx| agent.deliver(cx.now, cx.shared, cx.effects));
         self.output()
@@ -311,9 +315,12 @@ impl Fixture {
             passed_over: Vec::new(),
             added_path: Vec::new(),
         };
-        if let Some(child) = self.agent.child(self.process) {
+        if let Some(child) = self.agent.connection().and_then(|c| c.child(self.process)) {
             let now = self.now;
-            self.agent.started(child, (42, program), now);
+            self.agent
+                .connection_mut()
+                .unwrap()
+                .note_started(child, (42, program), now);
         }
     }
 
@@ -322,7 +329,7 @@ impl Fixture {
         if self.act(AgentMachine::stop) {
             self.stopped();
         } else if self.agent.give_up_restart() {
-            self.act(|agent, cx| agent.notify_disconnected(cx));
+            self.act(|agent, cx| cx.notify_state(agent.name(), AgentState::Disconnected, None));
         }
         self.command(|agent, token, cx| {
             agent.disconnect(token, cx);
@@ -347,19 +354,27 @@ impl Fixture {
             code: Some(1),
             ..Exit::default()
         };
-        if let Some(child) = self.agent.child(self.process) {
+        if let Some(child) = self.agent.connection().and_then(|c| c.child(self.process)) {
             let gone = self.act(|agent, cx| agent.process_ended(child, Ok(&exit), cx));
-            let error = self.agent.exit_error(&exit);
+            let error = timeouts::exit_error(self.agent.connection(), self.agent.spec(), &exit);
             self.gone(&gone, &error);
         }
     }
 
     /// Handles a process that can no longer be used.
     fn failed(&mut self, child: Child, error: &Error) {
-        match self.agent.process_failed(child, error) {
+        match self
+            .agent
+            .connection_mut()
+            .and_then(|c| c.process_failed(child, error))
+        {
             None => {}
             Some(ProcessEnd::Events(_, false) | ProcessEnd::All) => self.agent_failed(error),
-            Some(_) => self.agent.stop_process(child),
+            Some(_) => self
+                .agent
+                .connection_mut()
+                .unwrap()
+                .order(child, TransportOrder::Stop),
         }
     }
 
@@ -373,7 +388,7 @@ impl Fixture {
         self.fail_calls(error);
         let is_over = self.act(|agent, cx| {
             agent.note_crash(cx.now);
-            if agent.is_renewing() {
+            if agent.renewal().is_some_and(Renewal::is_pending) {
                 agent.replace(cx)
             } else if agent.is_stopping() {
                 false
@@ -401,7 +416,7 @@ impl Fixture {
 
     fn fail_calls(&mut self, error: &Error) {
         self.act(|agent, cx| agent.fail_calls(error, cx));
-        if !self.agent.is_renewing() {
+        if !self.agent.renewal().is_some_and(Renewal::is_pending) {
             let is_opening = self.is_opening;
             self.act(|agent, cx| agent.answer_renewal(|_| is_opening, cx));
         }
@@ -444,11 +459,11 @@ impl Fixture {
             }
             AgentEvent::NotReady(error) => self.agent_failed(&error),
             AgentEvent::Done { call } => {
-                self.agent.take_call(call);
+                self.agent.connection_mut().unwrap().take_call(call);
                 self.act(|agent, cx| agent.sign_in_answered(call, &Ok(()), cx));
             }
             AgentEvent::Failed { call, error } => {
-                self.agent.take_call(call);
+                self.agent.connection_mut().unwrap().take_call(call);
                 self.act(|agent, cx| agent.sign_in_answered(call, &Err(error), cx));
             }
             AgentEvent::Elicitation(asked) => {

@@ -90,7 +90,13 @@ fn process_with_closed_input_continues() {
         effects,
         [Effect::Send(id, b"x\n".to_vec()), Effect::FinishInput(id)]
     );
-    assert!(started.machine.is_one_shot(Child::MAIN));
+    assert!(
+        started
+            .machine
+            .connection()
+            .unwrap()
+            .is_one_shot(Child::MAIN)
+    );
     let connection = started.machine.connection().unwrap();
     assert!(connection.processes[0].stop.is_none());
     assert_eq!(started.order([TransportOrder::FinishInput, lines()]), []);
@@ -110,7 +116,13 @@ fn stopped_process_is_not_a_one_shot() {
         [Effect::CloseInput(id)]
     );
     assert_eq!(started.order([TransportOrder::FinishInput]), []);
-    assert!(!started.machine.is_one_shot(Child::MAIN));
+    assert!(
+        !started
+            .machine
+            .connection()
+            .unwrap()
+            .is_one_shot(Child::MAIN)
+    );
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn process_that_is_not_found_leaves_the_agent_ready() {
     let mut t = with_two_sessions();
     t.on(&Expedite);
     t.play(&[(StartFailed, &[])]);
-    assert!(t.agent.is_ready() && !t.agent.has_crashed());
+    assert!(t.agent.connection().unwrap().ready().is_some() && !t.agent.has_crashed());
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn process_that_does_not_start_in_time_is_stopped_alone() {
         (Wait(S(3)), &["kill 2"]),
         (Exit, &[]),
     ]);
-    assert!(t.agent.is_ready() && !t.agent.has_crashed());
+    assert!(t.agent.connection().unwrap().ready().is_some() && !t.agent.has_crashed());
 }
 
 #[test]

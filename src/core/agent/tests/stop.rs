@@ -48,7 +48,7 @@ fn idle_agent_is_stopped_and_started_again_when_it_is_needed() {
             &["state stopping with a reason", "close input 1"],
         ),
     ]);
-    assert!(t.agent.is_stopping_by_itself());
+    assert!(t.agent.connection().unwrap().is_stopping_by_itself());
     t.play(&[
         (Exit, &["state disconnected with a reason"]),
         (
@@ -68,7 +68,7 @@ fn used_agent_is_not_idle() {
     let mut t = Fixture::ready();
     t.now += S(59);
     let now = t.now;
-    t.agent.note_use(now);
+    t.agent.connection_mut().unwrap().used = now;
     t.now += S(59);
     t.play(&[(StopIdle(S(60)), &[])]);
 }
@@ -94,7 +94,7 @@ fn call_during_the_idle_stop_has_the_agent_started_again() {
     let mut t = Fixture::ready();
     t.now += S(60);
     t.on(&StopIdle(S(60)));
-    t.agent.renew_now();
+    super::super::Renewal::begin_now(t.agent.renewal_mut());
     t.play(&[
         (
             Exit,

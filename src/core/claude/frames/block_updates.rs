@@ -1,7 +1,7 @@
 //! Updates for the blocks of a message.
 
+use super::LineSink;
 use super::blocks::{Block, BlockKind, json};
-use super::{Frames, LineSink};
 use crate::core::claude::tools;
 use crate::core::event::{
     Content, MessagePiece, MessageRole, NO_CALL_ID, ToolStatus, ToolUpdate, Update, call_id,
@@ -10,6 +10,7 @@ use crate::proto::claude::{self, word};
 use crate::proto::json::{JsonStr, Members, non_null, text, to_raw};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// Returns the name of a tool. Readers of chunks refuse a call without a name.
 pub(super) fn tool_name(raw: Option<&RawValue>) -> Cow<'_, str> {
@@ -17,51 +18,35 @@ pub(super) fn tool_name(raw: Option<&RawValue>) -> Cow<'_, str> {
     name.unwrap_or(Cow::Borrowed("tool"))
 }
 
-impl Frames {
-    /// Reports the complete input of a tool call. `begins` is `true` if no other block of the message has
-    /// begun the call.
-    pub(super) fn tool_whole<'a>(
-        &mut self,
-        (id, name): (Cow<'a, str>, Cow<'a, str>),
-        input: Cow<'a, RawValue>,
-        other: Members<'a>,
-        begins: bool,
-        out: &mut LineSink<'a, '_>,
-    ) {
-        let plan = tools::plan(&name, &input);
-        let planned_diffs = tools::planned_diffs(&name, &input);
-        self.tools.insert(id.to_string(), name.to_string());
-        out.push(tool(ToolUpdate {
-            id,
-            begins,
-            kind: Some(tools::kind(&name).into()),
-            title: Some(tools::title(&name, Some(&input)).into()),
-            locations: tools::locations(&name, &input).map(Cow::Owned),
-            content: (!planned_diffs.is_empty()).then(|| Cow::Owned(to_raw(&planned_diffs))),
-            status: begins.then(|| ToolStatus::Pending.as_str().into()),
-            name: Some(name),
-            input: Some(input),
-            other,
-            ..ToolUpdate::default()
-        }));
-        if let Some(data) = plan {
-            let id = Cow::Borrowed("plan");
-            out.push(Update::Plan { id, data });
-        }
-    }
-
-    /// Reports a block that is neither text nor a tool call: the result of a call that the model's provider
-    /// ran itself, or an unknown block.
-    pub(super) fn other_block<'a>(
-        &mut self,
-        block: &claude::Block<'a>,
-        out: &mut LineSink<'a, '_>,
-    ) {
-        if block.tool_use_id.is_some() && word(block.kind).ends_with("_tool_result") {
-            let result = self.tool_result(block, None);
-            return out.push(tool(result));
-        }
-        out.push(Update::Other);
+/// Reports the complete input of a tool call, and adds it to the known calls. `begins` is `true` if no other block of the message has
+/// begun the call.
+pub(super) fn tool_whole<'a>(
+    calls: &mut HashSet<String>,
+    (id, name): (Cow<'a, str>, Cow<'a, str>),
+    input: Cow<'a, RawValue>,
+    other: Members<'a>,
+    begins: bool,
+    out: &mut LineSink<'a, '_>,
+) {
+    let plan = tools::plan(&name, &input);
+    let planned_diffs = tools::planned_diffs(&name, &input);
+    calls.insert(id.to_string());
+    out.push(tool(ToolUpdate {
+        id,
+        begins,
+        kind: Some(tools::kind(&name).into()),
+        title: Some(tools::title(&name, Some(&input)).into()),
+        locations: tools::locations(&name, &input).map(Cow::Owned),
+        content: (!planned_diffs.is_empty()).then(|| Cow::Owned(to_raw(&planned_diffs))),
+        status: begins.then(|| ToolStatus::Pending.as_str().into()),
+        name: Some(name),
+        input: Some(input),
+        other,
+        ..ToolUpdate::default()
+    }));
+    if let Some(data) = plan {
+        let id = Cow::Borrowed("plan");
+        out.push(Update::Plan { id, data });
     }
 }
 

@@ -1,8 +1,11 @@
 //! Runs of deltas: consecutive frames of one text block that differ in their text and `uuid` only.
+//!
+//! Owns the shape of the last such frame. Whether a run may be shown as it is depends on the messages, which are passed in.
 
 use super::block_updates::role;
 use super::blocks::BlockKind;
-use super::{Frames, LineSink, original};
+use super::speakers::Speakers;
+use super::{LineSink, original};
 use crate::core::line_shape::{LineShape, joined, place};
 use crate::core::update_run::{MAX_RUN, UpdateRun};
 use crate::proto::claude::Frame;
@@ -12,7 +15,7 @@ use std::ops::Range;
 
 /// Shape of a frame with a delta of a text block.
 #[derive(Debug)]
-pub struct DeltaShape {
+struct DeltaShape {
     line: LineShape,
     kind: BlockKind,
     /// Index of the block in its message.
@@ -80,31 +83,43 @@ impl DeltaShape {
     }
 }
 
-impl Frames {
+/// Runs of deltas of a process.
+#[derive(Debug, Default)]
+pub(super) struct DeltaRuns {
+    /// Shape of the last frame with a delta of a text block.
+    shape: Option<DeltaShape>,
+}
+
+impl DeltaRuns {
     /// Stores the shape of a frame with a delta that is shown as it is, if other frames may have it.
-    pub(super) fn learn_delta(
+    pub(super) fn learn(
         &mut self,
         frame: &Frame<'_>,
         delta: (BlockKind, Option<u64>, JsonStr<'_>),
         out: &LineSink<'_, '_>,
     ) {
         if out.parent.is_none() && frame.rest.is_empty() {
-            self.delta_shape = DeltaShape::of(frame, out.line, &out.session, delta);
+            self.shape = DeltaShape::of(frame, out.line, &out.session, delta);
         }
     }
 
     /// Reads the run of deltas of this session with which the lines begin. They belong to a block that is streamed for
     /// the first time.
-    #[must_use]
-    pub fn read_run<'a>(&self, session: &str, all: &'a [u8]) -> Option<UpdateRun<'a>> {
-        let shape = self.delta_shape.as_ref()?;
+    pub(super) fn read<'a>(
+        &self,
+        session: &str,
+        all: &'a [u8],
+        speakers: &Speakers,
+    ) -> Option<UpdateRun<'a>> {
+        let shape = self.shape.as_ref()?;
         let texts = shape.line.texts(&all[..all.len().min(MAX_RUN)]);
         let (first, last) = (texts.first()?, texts.last()?);
         let line = std::str::from_utf8(&all[..first.end + shape.line.end_len()]).ok()?;
         let own = shape.session.in_line(first);
         let message_id = shape.message_id.as_ref().map(|id| id.in_line(first));
         let of_message = message_id.clone().and_then(|id| line.get(id));
-        if line.get(own.clone()) != Some(session) || !self.is_streamed_first(shape, of_message) {
+        if line.get(own.clone()) != Some(session) || !is_streamed_first(speakers, shape, of_message)
+        {
             return None;
         }
         Some(UpdateRun {
@@ -119,26 +134,27 @@ impl Frames {
         })
     }
 
-    /// Returns `true` if the deltas of this shape are shown as they are.
-    fn is_streamed_first(&self, shape: &DeltaShape, message: Option<&str>) -> bool {
-        let agent = self.speakers.iter().find(|s| s.parent.is_none());
-        let block = agent.and_then(|agent| agent.open_block(message, shape.index));
-        block.is_some_and(|block| block.kind == shape.kind && block.is_streamed_first())
-    }
-
     /// Records the texts of a run that was handled.
-    pub fn note_run(&mut self, run: &UpdateRun<'_>) {
+    pub(super) fn note(&self, run: &UpdateRun<'_>, speakers: &mut Speakers) {
         let line = run.original.line;
-        let shape = self.delta_shape.as_ref();
+        let shape = self.shape.as_ref();
         let Some(shape) = shape.filter(|shape| shape.is_of(line.as_bytes())) else {
             return;
         };
         let (kind, index) = (shape.kind, shape.index);
         let message = run.message_id.clone().and_then(|id| line.get(id));
-        if let Some((message, broken)) = self.speaker(None).message(message)
+        if let Some((message, broken)) = speakers.of(None).message(message)
             && let Some(text) = JsonStr::new(&run.text)
         {
             message.block(index, kind).piece(text, broken);
         }
     }
+}
+
+/// Returns `true` if the deltas of this shape are shown as they are.
+fn is_streamed_first(speakers: &Speakers, shape: &DeltaShape, message: Option<&str>) -> bool {
+    let block = speakers
+        .agent()
+        .and_then(|agent| agent.open_block(message, shape.index));
+    block.is_some_and(|block| block.kind == shape.kind && block.is_streamed_first())
 }

@@ -2,9 +2,10 @@
 
 use super::block_updates::{
     beside, empty, is_object, kind, message_id, object, piece, provider, redacted, role, text_end,
-    tool, tool_name,
+    tool, tool_name, tool_whole,
 };
-use super::blocks::{Block, BlockKind, Message, TextToShow, json};
+use super::blocks::{Block, BlockKind, TextToShow, json};
+use super::user::other_block;
 use super::{Frames, LineSink};
 use crate::core::claude::tools;
 use crate::core::event::{Content, MessageRole, ToolStatus, ToolUpdate, Update, call_id};
@@ -27,13 +28,13 @@ impl Frames {
             "message_start" => {
                 let message: claude::Message<'_> = object(event.message).unwrap_or_default();
                 let id = text(frame.api_message_id).or_else(|| message_id(message.id));
-                self.begin(&id.unwrap_or_default(), true, out);
+                self.speakers.begin(&id.unwrap_or_default(), true, out);
                 out.push(Update::TransientUpdate);
             }
             "message_delta" => {
                 let delta = event.delta.as_ref();
                 let ended = delta.is_some_and(|d| non_null(d.stop_reason).is_some());
-                if let Some((message, _)) = self.message(frame, out) {
+                if let Some((message, _)) = self.speakers.message(frame, out) {
                     message.ended |= ended;
                 }
                 out.push(Update::TransientUpdate);
@@ -44,42 +45,13 @@ impl Frames {
         }
     }
 
-    /// Returns the message of a stream frame.
-    fn message(
-        &mut self,
-        frame: &Frame<'_>,
-        out: &LineSink<'_, '_>,
-    ) -> Option<(&mut Message, &mut Vec<(BlockKind, String)>)> {
-        let id = text(frame.api_message_id);
-        let speaker = self.speaker(out.parent.as_deref());
-        if let Some(id) = &id {
-            // The start of the message was not received.
-            speaker.begin(id, true);
-        }
-        speaker.message(id.as_deref())
-    }
-
-    /// Starts a message; open blocks of the previous message are closed.
-    pub(super) fn begin(&mut self, id: &str, streamed: bool, out: &mut LineSink<'_, '_>) {
-        let speaker = self.speaker(out.parent.as_deref());
-        let last = speaker.message(None).filter(|(last, _)| last.id != id);
-        let words_open = last.is_some_and(|(last, _)| last.close_text());
-        let is_step = speaker.begin(id, streamed);
-        if words_open {
-            out.push(Update::TextEnd { provider: None });
-        }
-        if is_step {
-            out.push(Update::Step);
-        }
-    }
-
     fn message_stop(&mut self, frame: &Frame<'_>, out: &mut LineSink<'_, '_>) {
         let abandoned = non_null(frame.rest.get("abandoned_blocks")).is_some();
         if !abandoned && frame.rest.is_empty() {
             return;
         }
         let mut calls = Vec::new();
-        if let Some((message, _)) = self.message(frame, out).filter(|_| abandoned) {
+        if let Some((message, _)) = self.speakers.message(frame, out).filter(|_| abandoned) {
             message.ended = false;
             for block in message.blocks.iter().filter(|block| !block.whole) {
                 calls.extend(block.tool.clone());
@@ -112,7 +84,7 @@ impl Frames {
         let block: claude::Block<'a> = object(Some(raw)).unwrap_or_default();
         let kind = kind(&block);
         let message_id = text(frame.api_message_id);
-        if let Some((message, _)) = self.message(frame, out) {
+        if let Some((message, _)) = self.speakers.message(frame, out) {
             let known = message
                 .blocks
                 .iter()
@@ -136,7 +108,7 @@ impl Frames {
                 report_other_members(frame, out);
             }
             BlockKind::Tool => self.tool_start(frame, event.index(), &block, out),
-            BlockKind::Other => self.other_block(&block, out),
+            BlockKind::Other => other_block(&mut self.calls, &block, out),
         }
     }
 
@@ -148,10 +120,10 @@ impl Frames {
         out: &mut LineSink<'a, '_>,
     ) {
         let (id, name) = (call_id(block.id), tool_name(block.name));
-        if let Some((message, _)) = self.message(frame, out) {
+        if let Some((message, _)) = self.speakers.message(frame, out) {
             message.block(index, BlockKind::Tool).tool = Some((id.to_string(), name.to_string()));
         }
-        self.tools.insert(id.to_string(), name.to_string());
+        self.calls.insert(id.to_string());
         let input = block.input.filter(|input| input.get() != "{}");
         out.push(tool(ToolUpdate {
             id,
@@ -186,7 +158,7 @@ impl Frames {
                 self.words(frame, index, BlockKind::Thought, said, out);
             }
             "input_json_delta" if let Some(said) = string(delta.partial_json) => {
-                let block = self.message(frame, out);
+                let block = self.speakers.message(frame, out);
                 let block = block.map(|(message, _)| message.block(index, BlockKind::Tool));
                 let Some(block) = block.filter(|block| block.tool.is_some()) else {
                     return out.push(Update::Other);
@@ -203,14 +175,14 @@ impl Frames {
                 report_other_members(frame, out);
             }
             "signature_delta" if let Some(signature) = delta.signature => {
-                if let Some((message, _)) = self.message(frame, out) {
+                if let Some((message, _)) = self.speakers.message(frame, out) {
                     let block = message.block(index, BlockKind::Thought);
                     block.provider = Some(("signature", signature.to_owned()));
                 }
                 report_other_members(frame, out);
             }
             "citations_delta" if let Some(citation) = delta.citation => {
-                let Some((message, _)) = self.message(frame, out) else {
+                let Some((message, _)) = self.speakers.message(frame, out) else {
                     return out.push(Update::Other);
                 };
                 let block = message.block(index, BlockKind::Answer);
@@ -240,7 +212,7 @@ impl Frames {
         out: &mut LineSink<'a, '_>,
     ) {
         let message_id = text(frame.api_message_id);
-        let Some((message, broken)) = self.message(frame, out) else {
+        let Some((message, broken)) = self.speakers.message(frame, out) else {
             return out.push(Update::Other);
         };
         let block = message.block(index, kind);
@@ -250,7 +222,7 @@ impl Frames {
         let content = match block.piece(said, broken) {
             TextToShow::Nothing => return,
             TextToShow::All => {
-                self.learn_delta(frame, (kind, index, said), out);
+                self.deltas.learn(frame, (kind, index, said), out);
                 Content::Text(said)
             }
             TextToShow::Rest(rest) => Content::Rest(json(&rest)),
@@ -266,7 +238,7 @@ impl Frames {
         out: &mut LineSink<'a, '_>,
     ) {
         let index = event.index();
-        let Some((message, _)) = self.message(frame, out) else {
+        let Some((message, _)) = self.speakers.message(frame, out) else {
             return;
         };
         let ends = |block: &&mut Block| block.index == index && block.open;
@@ -292,7 +264,8 @@ impl Frames {
         // If the input is incomplete, the stream broke; its text was shown already.
         if let Ok(input) = RawValue::from_string(input) {
             let call = (id.into(), name.into());
-            self.tool_whole(call, Cow::Owned(input), Members::default(), false, out);
+            let other = Members::default();
+            tool_whole(&mut self.calls, call, Cow::Owned(input), other, false, out);
         }
     }
 }

@@ -1,13 +1,46 @@
 //! `system` frames: reports of the CLI about itself.
+//!
+//! Owns what these reports said that later ones refer to: facts about the session, background tasks and the compaction in progress. It
+//! may not touch messages and tool calls.
 
-use super::{Frames, LineSink, Task};
+use super::LineSink;
+use crate::core::claude::state::Facts;
 use crate::core::event::Update;
 use crate::proto::claude::Frame;
 use crate::proto::json::{Members, non_null, text};
 use std::borrow::Cow;
+use std::collections::HashMap;
 
-impl Frames {
-    pub(super) fn system<'a>(&mut self, frame: &Frame<'a>, out: &mut LineSink<'a, '_>) {
+/// State across the reports of a process.
+#[derive(Debug, Default)]
+pub(super) struct SystemReports {
+    facts: Facts,
+    /// Tool calls of background tasks.
+    tasks: HashMap<String, Task>,
+    /// Id of the compaction in progress.
+    compaction: Option<String>,
+}
+
+/// Background task that runs beside the turn.
+#[derive(Debug)]
+struct Task {
+    call: String,
+    is_subagent: bool,
+}
+
+impl SystemReports {
+    /// Facts about the session that the CLI reported.
+    pub(super) fn facts_mut(&mut self) -> &mut Facts {
+        &mut self.facts
+    }
+
+    /// Ends the turn.
+    pub(super) fn turn_over(&mut self) {
+        self.compaction = None;
+    }
+
+    /// Handles a report.
+    pub(super) fn read<'a>(&mut self, frame: &Frame<'a>, out: &mut LineSink<'a, '_>) {
         let said = |name: &str| text(frame.rest.get(name)).map(Cow::into_owned);
         match frame.subtype() {
             "init" => {

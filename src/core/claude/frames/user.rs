@@ -1,7 +1,8 @@
-//! `user` frames: tool results, and messages that the CLI sends to the model in the user's name.
+//! `user` frames: tool results, and messages that the CLI sends to the model in the user's name. Results of tools that the model's
+//! provider ran stand in other frames.
 
-use super::block_updates::object;
-use super::{Frames, LineSink};
+use super::LineSink;
+use super::block_updates::{object, tool};
 use crate::core::claude::tools;
 use crate::core::event::{
     Content, MessagePiece, MessageRole, ToolStatus, ToolUpdate, Update, call_id,
@@ -11,74 +12,88 @@ use crate::proto::json::{JsonStr, Members, non_null, text, to_raw};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;
+use std::collections::HashSet;
 
-impl Frames {
-    pub(super) fn user<'a>(&mut self, frame: &Frame<'a>, out: &mut LineSink<'a, '_>) {
-        let message: claude::Message<'a> = object(frame.message).unwrap_or_default();
-        let blocks: Vec<&'a RawValue> = object(message.content).unwrap_or_default();
-        let mut result = frame.tool_use_result;
-        let mut others = blocks.is_empty();
-        for raw in blocks {
-            let block: claude::Block<'a> = object(Some(raw)).unwrap_or_default();
-            if word(block.kind) == "tool_result" {
-                let mut update = self.tool_result(&block, result.take());
-                if let Some(meta) = meta_of(frame.tool_result_meta, &update.id) {
-                    update.other.set("tool_result_meta", meta);
-                }
-                update.other.extend(frame.rest.clone());
-                out.push(Update::Tool(Box::new(update)));
-            } else {
-                others = true;
+/// Handles a frame; a result whose call is not known begins the call.
+pub(super) fn user<'a>(calls: &mut HashSet<String>, frame: &Frame<'a>, out: &mut LineSink<'a, '_>) {
+    let message: claude::Message<'a> = object(frame.message).unwrap_or_default();
+    let blocks: Vec<&'a RawValue> = object(message.content).unwrap_or_default();
+    let mut result = frame.tool_use_result;
+    let mut others = blocks.is_empty();
+    for raw in blocks {
+        let block: claude::Block<'a> = object(Some(raw)).unwrap_or_default();
+        if word(block.kind) == "tool_result" {
+            let mut update = tool_result(calls, &block, result.take());
+            if let Some(meta) = meta_of(frame.tool_result_meta, &update.id) {
+                update.other.set("tool_result_meta", meta);
             }
-        }
-        if others && let Some(update) = in_the_users_name(frame, &message, out) {
-            out.push(update);
+            update.other.extend(frame.rest.clone());
+            out.push(Update::Tool(Box::new(update)));
+        } else {
+            others = true;
         }
     }
+    if others && let Some(update) = in_the_users_name(frame, &message, out) {
+        out.push(update);
+    }
+}
 
-    /// Converts a tool result, with the data that the CLI has about it in addition to the text for the model.
-    pub(super) fn tool_result<'a>(
-        &mut self,
-        block: &claude::Block<'a>,
-        result: Option<&'a RawValue>,
-    ) -> ToolUpdate<'a> {
-        let id = call_id(block.tool_use_id);
-        let is_error = is_true(block.is_error) || is_error_block(block.content);
-        let status = if is_error {
-            ToolStatus::Failed
-        } else {
-            ToolStatus::Completed
-        };
-        let mut content = if is_error {
-            Vec::new()
-        } else {
-            tools::diffs(result)
-        };
-        content.extend(contents(block.content));
-        let output = non_null(result).or(match word(block.kind) {
-            // Results from the model's provider are not formatted for the model only.
-            "tool_result" => None,
-            _ => block.content,
-        });
-        let mut other = block.rest.clone();
-        if word(block.kind) != "tool_result" {
-            other.set_some("result_type", block.kind);
-        }
-        let begins = !self.tools.contains_key(id.as_ref());
-        if begins {
-            self.tools.insert(id.to_string(), String::new());
-        }
-        ToolUpdate {
-            begins,
-            status: Some(status.as_str().into()),
-            content: Some(Cow::Owned(to_raw(&content))),
-            locations: tools::changed(result).map(Cow::Owned),
-            output,
-            other,
-            id,
-            ..ToolUpdate::default()
-        }
+/// Converts a tool result, with the data that the CLI has about it in addition to the text for the model.
+pub(super) fn tool_result<'a>(
+    calls: &mut HashSet<String>,
+    block: &claude::Block<'a>,
+    result: Option<&'a RawValue>,
+) -> ToolUpdate<'a> {
+    let id = call_id(block.tool_use_id);
+    let is_error = is_true(block.is_error) || is_error_block(block.content);
+    let status = if is_error {
+        ToolStatus::Failed
+    } else {
+        ToolStatus::Completed
+    };
+    let mut content = if is_error {
+        Vec::new()
+    } else {
+        tools::diffs(result)
+    };
+    content.extend(contents(block.content));
+    let output = non_null(result).or(match word(block.kind) {
+        // Results from the model's provider are not formatted for the model only.
+        "tool_result" => None,
+        _ => block.content,
+    });
+    let mut other = block.rest.clone();
+    if word(block.kind) != "tool_result" {
+        other.set_some("result_type", block.kind);
     }
+    let begins = !calls.contains(id.as_ref());
+    if begins {
+        calls.insert(id.to_string());
+    }
+    ToolUpdate {
+        begins,
+        status: Some(status.as_str().into()),
+        content: Some(Cow::Owned(to_raw(&content))),
+        locations: tools::changed(result).map(Cow::Owned),
+        output,
+        other,
+        id,
+        ..ToolUpdate::default()
+    }
+}
+
+/// Reports a block that is neither text nor a tool call: the result of a call that the model's provider
+/// ran itself, or an unknown block.
+pub(super) fn other_block<'a>(
+    calls: &mut HashSet<String>,
+    block: &claude::Block<'a>,
+    out: &mut LineSink<'a, '_>,
+) {
+    if block.tool_use_id.is_some() && word(block.kind).ends_with("_tool_result") {
+        let result = tool_result(calls, block, None);
+        return out.push(tool(result));
+    }
+    out.push(Update::Other);
 }
 
 /// Converts the content of a `user` frame that is not a tool result.

@@ -2,9 +2,10 @@
 
 use super::block_updates::{
     beside, empty, is_object, kind, message_id, object, piece, provider, redacted, role, said,
-    text_end, tool_name,
+    text_end, tool_name, tool_whole,
 };
 use super::blocks::{Block, BlockKind, MessageSource, TextToShow, json};
+use super::user::other_block;
 use super::{Failure, Frames, LineSink};
 use crate::core::event::{Content, Update, call_id};
 use crate::proto::claude::{self, Frame, is_true, word};
@@ -43,9 +44,9 @@ impl Frames {
                 }
             }
         }
-        let speaker = self.speaker(out.parent.as_deref());
+        let speaker = self.speakers.of(out.parent.as_deref());
         let id = whole_id(speaker, message.id, frame);
-        self.begin(&id, false, out);
+        self.speakers.begin(&id, false, out);
         for block in self.new_blocks(&id, &blocks, out) {
             self.whole(&id, block, frame, out);
         }
@@ -59,7 +60,7 @@ impl Frames {
         blocks: &'b [claude::Block<'a>],
         out: &LineSink<'a, '_>,
     ) -> &'b [claude::Block<'a>] {
-        let speaker = self.speaker(out.parent.as_deref());
+        let speaker = self.speakers.of(out.parent.as_deref());
         let Some((message, _)) = speaker.message(Some(id)).filter(|_| blocks.len() > 1) else {
             return blocks;
         };
@@ -99,14 +100,14 @@ impl Frames {
             }
             BlockKind::Tool => self.whole_call(id, block, frame, out),
             BlockKind::Other => {
-                let speaker = self.speaker(out.parent.as_deref());
+                let speaker = self.speakers.of(out.parent.as_deref());
                 let blocks = speaker
                     .message(Some(id))
                     .map(|(message, _)| &mut message.blocks);
                 let received = |b: &&mut Block| b.kind == BlockKind::Other && !b.whole;
                 match blocks.and_then(|blocks| blocks.iter_mut().find(received)) {
                     Some(known) => known.whole = true,
-                    None => self.other_block(block, out),
+                    None => other_block(&mut self.calls, block, out),
                 }
             }
         }
@@ -122,7 +123,7 @@ impl Frames {
         out: &mut LineSink<'a, '_>,
     ) {
         let (kind, all) = (kind(block), said(block));
-        let speaker = self.speaker(out.parent.as_deref());
+        let speaker = self.speakers.of(out.parent.as_deref());
         let Some((message, broken)) = speaker.message(Some(id)) else {
             return;
         };
@@ -181,8 +182,8 @@ impl Frames {
         out: &mut LineSink<'a, '_>,
     ) {
         let (call, name) = (call_id(block.id), tool_name(block.name));
-        let mut begins = !self.tools.contains_key(call.as_ref());
-        let speaker = self.speaker(out.parent.as_deref());
+        let mut begins = !self.calls.contains(call.as_ref());
+        let speaker = self.speakers.of(out.parent.as_deref());
         if let Some((message, _)) = speaker.message(Some(id)) {
             let of = |b: &Block| b.tool.as_ref().is_some_and(|(id, _)| *id == *call);
             let known = message.blocks.iter().position(of);
@@ -195,7 +196,7 @@ impl Frames {
         let input = Cow::Borrowed(block.input.unwrap_or(RawValue::NULL));
         let mut other = beside(block);
         other.extend(frame.rest.clone());
-        self.tool_whole((call, name), input, other, begins, out);
+        tool_whole(&mut self.calls, (call, name), input, other, begins, out);
     }
 }
 

@@ -1,45 +1,115 @@
 //! Conditions for an open session: its history is read, and its process has answered.
+//!
+//! Owns what is still missing. It may not read the history or talk to the CLI: it says when the session is open, and for which call.
 
-use super::{Open, Session};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::AgentEvent;
+use crate::core::event::CallId;
+use crate::proto::json::Members;
+use serde_json::Value;
+use serde_json::value::RawValue;
 use tracing::debug;
 
-impl Session {
-    /// Handles the end of reading the history, or its failure.
-    pub fn history_read(&mut self, how: Result<(), Error>) -> Option<AgentEvent<'static>> {
-        let opening = self.opening.as_mut()?;
-        match how {
-            Ok(()) => {
-                opening.history = false;
-                self.opened()
-            }
-            Err(error) if !opening.loads => {
-                debug!(%error, "cannot read the history of a resumed session");
-                opening.history = false;
-                self.opened()
-            }
-            Err(mut error) => {
-                // Another restore strategy may be left.
-                error.kind = ErrorKind::Session;
-                let call = self.opening.take()?.call;
-                Some(AgentEvent::Failed { call, error })
-            }
+/// Conditions that are missing until a session is open.
+#[derive(Debug)]
+pub(super) struct SessionOpening {
+    call: CallId,
+    /// `true` if the history has not been read.
+    history: bool,
+    /// `true` if loading the history was requested; else a session without readable history still opens.
+    loads: bool,
+    /// MCP servers that the process has not accepted yet.
+    servers: Option<Value>,
+    /// MCP servers that could not be reached, with the reasons.
+    failures: Option<Box<RawValue>>,
+    /// State of the session, once the process has reported it.
+    state: Option<Members<'static>>,
+}
+
+impl SessionOpening {
+    pub(super) fn new(
+        call: CallId,
+        (history, loads): (bool, bool),
+        servers: Option<Value>,
+    ) -> Self {
+        Self {
+            call,
+            history,
+            loads,
+            servers,
+            failures: None,
+            state: None,
         }
     }
 
-    pub(super) fn opened(&mut self) -> Option<AgentEvent<'static>> {
-        let ready = |opening: &mut Open| {
-            !opening.history && opening.servers.is_none() && opening.state.is_some()
-        };
-        let mut opening = self.opening.take_if(ready)?;
-        if let (Some(state), Some(failures)) = (&mut opening.state, &opening.failures) {
+    /// Call that opens the session.
+    pub(super) fn call(&self) -> CallId {
+        self.call
+    }
+
+    /// MCP servers that the process has not accepted yet.
+    pub(super) fn servers(&self) -> Option<&Value> {
+        self.servers.as_ref()
+    }
+
+    /// Handles the end of reading the history, or its failure.
+    ///
+    /// # Errors
+    /// The session cannot be opened in this way.
+    pub(super) fn history_read(&mut self, how: Result<(), Error>) -> Result<(), Error> {
+        if let Err(mut error) = how {
+            if self.loads {
+                // Another restore strategy may be left.
+                error.kind = ErrorKind::Session;
+                return Err(error);
+            }
+            debug!(%error, "cannot read the history of a resumed session");
+        }
+        self.history = false;
+        Ok(())
+    }
+
+    /// Handles the state that the process has reported.
+    pub(super) fn initialized(&mut self, state: Members<'static>) {
+        self.state = Some(state);
+    }
+
+    /// Handles that the process has accepted the MCP servers.
+    pub(super) fn has_servers(&mut self, failures: Option<Box<RawValue>>) {
+        self.servers = None;
+        self.failures = failures;
+    }
+
+    /// Returns `true` if nothing is missing.
+    pub(super) fn is_complete(&self) -> bool {
+        !self.history && self.servers.is_none() && self.state.is_some()
+    }
+
+    /// Returns the state of the open session.
+    pub(super) fn into_state(self) -> Members<'static> {
+        let mut state = self.state.unwrap_or_default();
+        if let Some(failures) = &self.failures {
             state.set_owned("mcpFailures", failures);
         }
-        Some(AgentEvent::SessionOpened {
-            call: opening.call,
-            agent_session: self.id.clone(),
-            state: opening.state.unwrap_or_default(),
-        })
+        state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_open_when_its_history_state_and_servers_are_there() {
+        let servers = Some(Value::Null);
+        let mut opening = SessionOpening::new(CallId(1), (true, false), servers);
+        opening.initialized(Members::default());
+        opening.has_servers(None);
+        assert!(!opening.is_complete());
+        let unreadable = Error::new(ErrorKind::Storage, "no");
+        opening.history_read(Err(unreadable.clone())).unwrap();
+        assert!(opening.is_complete());
+        let mut loads = SessionOpening::new(CallId(1), (true, true), None);
+        let error = loads.history_read(Err(unreadable)).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Session);
     }
 }

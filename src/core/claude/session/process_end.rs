@@ -1,14 +1,14 @@
 //! Failure of waiting calls when a line is too long or the process ends.
 
+use super::CliSession;
 use super::requests::refuse;
-use super::{Pending, Session};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, Exit, LostCall};
 use crate::core::line_repair::LostLine;
 use crate::proto::json::text;
 use serde_json::value::RawValue;
 
-impl Session {
+impl CliSession {
     /// Handles what is left of a line that is given up: the request in it is answered if its id can be read, and a call or turn whose
     /// answer was lost with it must not wait forever.
     pub fn read_lost(
@@ -27,7 +27,7 @@ impl Session {
             }
         } else if speaks("\"type\":\"control_response\"") {
             let id = id.and_then(|id| text(Some(&id))?.parse().ok());
-            let pending = id.and_then(|id: u64| self.pending.remove(&id));
+            let pending = id.and_then(|id: u64| self.controls.take(id));
             let answer = format!("its response {fault}");
             events.extend(pending.and_then(|pending| self.handle_error(&pending, &answer)));
         } else if speaks("\"type\":\"result\"") || speaks("\"duration_api_ms\":") {
@@ -76,16 +76,14 @@ impl Session {
             ) {
                 error.kind = ErrorKind::Session;
             }
-            let call = opening.call;
+            let call = opening.call();
             events.push(AgentEvent::Failed { call, error });
             return;
         }
         let error = error(ErrorKind::AgentExited, "the agent exited unexpectedly");
-        for pending in self.pending.into_values() {
-            if let Pending::Set { call, .. } = pending {
-                let error = error.clone();
-                events.push(AgentEvent::Failed { call, error });
-            }
+        for call in self.controls.into_settings() {
+            let error = error.clone();
+            events.push(AgentEvent::Failed { call, error });
         }
         if let Some(prompt) = self.prompt {
             let (call, error) = (prompt.call, error.clone());

@@ -1,17 +1,128 @@
-//! End of a turn: its assignment to the prompt or a background turn, and its result.
+//! Turns of a session: their start, messages sent into them, interrupts, and their end. A turn belongs to the prompt or is a background
+//! turn.
 
-use super::{Prompt, Session};
+use super::{CliSession, Prompt, write};
 use crate::core::claude::frames;
 use crate::core::claude::result::result;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{
     AgentEvent, Content, MessagePiece, MessageRole, StopReason, TurnEnd, Update,
 };
-use crate::proto::claude::Frame;
-use crate::proto::json::{JsonStr, Members};
+use crate::proto::claude::{Frame, word};
+use crate::proto::json::{JsonStr, Members, text};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-impl Session {
+impl CliSession {
+    /// Sends a message into the running turn.
+    pub fn steer(&mut self, uuid: String, content: Vec<Value>, out: &mut Vec<u8>) {
+        self.send_user(&uuid, content, out);
+        self.steering.add(uuid);
+    }
+
+    /// Writes a message of the user.
+    pub(super) fn send_user(&self, uuid: &str, content: Vec<Value>, out: &mut Vec<u8>) {
+        let mut frame = json!({
+            "type": "user",
+            "message": { "role": "user" },
+            "parent_tool_use_id": null,
+            "session_id": self.id,
+            "uuid": uuid,
+        });
+        // Moved, because it can be large.
+        frame["message"]["content"] = content.into();
+        write(&frame, out);
+    }
+
+    /// Handles the start of a turn. If the CLI reports with which prompt it starts, it has done so before.
+    pub(super) fn turn_begins(&mut self, events: &mut Vec<AgentEvent<'_>>, out: &mut Vec<u8>) {
+        match &mut self.prompt {
+            Some(prompt) if prompt.begun => return,
+            // The prompt was sent while this turn was starting.
+            Some(prompt) if self.reports_prompt_starts => prompt.waits = true,
+            Some(prompt) => {
+                if prompt.waits && !self.background_turn {
+                    self.prompt_begins(events, out);
+                }
+                return;
+            }
+            None => {}
+        }
+        if !std::mem::replace(&mut self.background_turn, true) {
+            let session = self.id.clone();
+            events.push(AgentEvent::BackgroundTurnBegan { session });
+        }
+    }
+
+    /// Handles the start of the prompt's turn.
+    pub(super) fn prompt_begins(&mut self, events: &mut Vec<AgentEvent<'_>>, out: &mut Vec<u8>) {
+        let Some(prompt) = &mut self.prompt else {
+            return;
+        };
+        prompt.begun = true;
+        let (call, cancelled) = (prompt.call, prompt.cancelled);
+        if std::mem::take(&mut prompt.waits) {
+            events.push(AgentEvent::QueuedPromptBegan { call });
+        }
+        if cancelled {
+            // The prompt was to be withdrawn, but its turn has started already.
+            self.controls.interrupt(out);
+        }
+    }
+
+    /// Interrupts the turn.
+    pub fn cancel(&mut self, out: &mut Vec<u8>) {
+        if let Some(prompt) = &mut self.prompt {
+            prompt.cancelled = true;
+        }
+        self.controls.interrupt(out);
+    }
+
+    /// Handles the end of an interrupt. A prompt that is still queued would start now, and is withdrawn.
+    pub(super) fn interrupted(&mut self, response: Option<&RawValue>, out: &mut Vec<u8>) {
+        let queued = response.map(RawValue::get).unwrap_or_default();
+        for message in self.steering.withdraw(queued) {
+            self.controls.withdraw(&message, out);
+        }
+        let Some(prompt) = &self.prompt else { return };
+        if prompt.cancelled && queued.contains(&prompt.uuid) {
+            self.controls.withdraw(&prompt.uuid, out);
+        }
+    }
+
+    /// Handles the start of a queued prompt, or its withdrawal, which has no result.
+    pub(super) fn lifecycle(
+        &mut self,
+        frame: &Frame<'_>,
+        events: &mut Vec<AgentEvent<'_>>,
+        out: &mut Vec<u8>,
+    ) {
+        let uuid = text(frame.rest.get("command_uuid"));
+        let ours = |prompt: &mut Prompt| uuid.as_deref() == Some(prompt.uuid.as_str());
+        let state = word(frame.rest.get("state"));
+        if matches!(state, "started" | "completed" | "cancelled")
+            && let Some(uuid) = &uuid
+            && self.steering.taken(uuid, state == "started")
+        {
+            self.controls.interrupt(out);
+        }
+        if state == "started" && self.prompt.as_mut().is_some_and(ours) {
+            self.reports_prompt_starts = true;
+            self.prompt_begins(events, out);
+        }
+        if state == "cancelled"
+            && let Some(prompt) = self.prompt.take_if(ours)
+        {
+            let call = prompt.call;
+            let end = TurnEnd {
+                stop_reason: StopReason::Cancelled,
+                reported: "cancelled".to_owned(),
+                ..TurnEnd::default()
+            };
+            events.push(AgentEvent::TurnEnded { call, end });
+        }
+    }
+
     /// Handles the end of a turn: of the prompt, of a background turn, or of a process that cannot start.
     pub(super) fn handle_result<'a>(
         &mut self,
@@ -24,7 +135,7 @@ impl Session {
         self.frames.turn_over();
         self.background_turn = false;
         let users = frame.user_message_uuids.map_or("", RawValue::get);
-        self.steering_over(users);
+        self.steering.turn_over(users, self.reports_prompt_starts);
         if self.opening.is_some() {
             self.exit_error = end.error;
             return;

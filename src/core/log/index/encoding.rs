@@ -4,7 +4,7 @@
 //! the bytes at both ends of the covered part are unchanged: a log is appended to, replaced as a whole, or
 //! shortened by a crash. Otherwise the log is read, as it is without an index.
 
-use super::{IdentityCopies, Index, Mark, Message, Source, Turn};
+use super::{IdentityCopies, Index, IndexedTurn, Mark, Message, Source};
 use crate::core::log::record::Identity;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -72,7 +72,7 @@ impl Index {
         if self.copies.count == 0 {
             return None;
         }
-        let mut turns: Vec<(&String, &Turn)> = self.turns.iter().collect();
+        let mut turns: Vec<(&String, &IndexedTurn)> = self.turns.iter().collect();
         turns.sort_unstable_by_key(|(id, turn)| (turn.begin, *id));
         let places: HashMap<&str, usize> = turns
             .iter()
@@ -156,7 +156,7 @@ impl Index {
         let by_id = ids.map(|(n, message)| (message.id.clone(), n)).collect();
         let range = |(start, end): (u64, u64)| start..end;
         let turn = |(id, begin, over, prompted, summary, updates): EncodedTurn<'_>| {
-            let turn = Turn {
+            let turn = IndexedTurn {
                 begin,
                 over,
                 prompted,

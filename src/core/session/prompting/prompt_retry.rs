@@ -18,6 +18,7 @@ use crate::core::session::one_shot::attempt_notice;
 use crate::core::session::prompting::structured_answer::with_request;
 use crate::core::session::restore::{ListPage, PAGES};
 use crate::core::session::{Conversation, Decisions, Prompting, Running, SessionRequest, Stage};
+use crate::core::turn::{TurnEvent, TurnView as _};
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
@@ -310,8 +311,10 @@ impl Prompting {
         let receipt = talk.receipt.take();
         attempts.recovery = receipt.as_deref().cloned();
         talk.turns
-            .with_turn(&mut talk.output, cx.clients, |turn, sink| {
-                turn.agent_session_replaced(&agent_session, sink);
+            .with_turn(&mut talk.output, cx.clients, |_, sink| {
+                sink.event(&TurnEvent::AgentSessionReplaced {
+                    agent_session: &agent_session,
+                });
                 if let Some(receipt) = receipt {
                     let data = to_raw(&receipt);
                     sink.chunk(&Chunk::DataRecovery { data: Raw(&data) });

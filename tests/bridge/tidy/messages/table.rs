@@ -63,11 +63,11 @@ pub const FORWARDED: &[(&str, &str)] = &[
     // A parameter that jsonrpsee refuses.
     ("src/cli/rpc/methods.rs", "e message"),
     // `Variables::fault`, in REASONS.
-    ("src/core/agent/environment.rs", "why"),
+    ("src/core/agent/specs.rs", "why"),
     // `check_name` and `NameError`, in REASONS.
     ("src/core/hub/catalog.rs", "why"),
     // The reason why an agent is locked: `locks.rs` and `undefined`, in REASONS.
-    ("src/core/agent.rs", "reason"),
+    ("src/core/agent/specs.rs", "reason"),
     ("src/cli/agents/change.rs", "error to_string"),
     ("src/cli/agent_definitions.rs", "error to_string"),
     // The client's refusal of a file or a terminal.
@@ -80,7 +80,7 @@ pub const FORWARDED: &[(&str, &str)] = &[
 
 /// Functions whose texts become a part of an error, of a decision's reason or of a notice elsewhere.
 pub const REASONS: &[(&str, &str)] = &[
-    ("src/core/agent/stop.rs", "start_hint"),
+    ("src/core/agent/timeouts.rs", "start_hint"),
     ("src/core/restore_plan.rs", "had_by_other_agent"),
     ("src/core/restore_plan.rs", "plan"),
     ("src/core/decision.rs", "cancelled"),

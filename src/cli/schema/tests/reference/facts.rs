@@ -59,7 +59,7 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "limits",
         "| 32 MiB | is taken: the largest update does not count |",
-        "core/log/commit.rs",
+        "core/log/storage.rs",
         "32 << 20",
     ),
     (
@@ -224,7 +224,7 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "limits",
         "completed turn | 3 |",
-        "core/agent/restart.rs",
+        "core/agent/restarts.rs",
         "3",
     ),
     (

@@ -125,7 +125,10 @@ fn failed_turn_keeps_its_usage() {
             "_meta": { "durationMs": 5 }, "error": { "kind": "session", "message": "529" }
         })
     );
-    assert_eq!((turn.cost(), turn.num_turns()), (Some(0.75), Some(2)));
+    assert_eq!(
+        (turn.figures().cost(), turn.figures().num_turns()),
+        (Some(0.75), Some(2))
+    );
     assert_eq!(turn.structured(), Some(json!([1])));
 }
 
