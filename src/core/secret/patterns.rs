@@ -60,7 +60,8 @@ const LONGEST_KIND: usize = 40;
 /// Minimum length of a base64 text that is taken for a key.
 const SHORTEST_KEY: usize = 20;
 
-/// Length of the hexadecimal part of a key of Twilio, and of the second part of the token of a bot of Telegram.
+/// Length of the hexadecimal part of a key of Twilio, and minimum length of the second part of the token of a bot of
+/// Telegram.
 const TWILIO: usize = 32;
 const TELEGRAM: usize = 35;
 
@@ -127,6 +128,11 @@ fn after(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
     if !is_option && !text[separator.clone()].contains([':', '=']) {
         return None;
     }
+    if text[separator.end..].starts_with(KEY_BEGIN)
+        && let Some(key) = private_key(text, separator.end + KEY_BEGIN.len())
+    {
+        return Some(key);
+    }
     let secret = run(text, separator.end, |c| {
         !is_quote(c) && !c.is_whitespace() && !matches!(c, ',' | ';' | '&' | ')' | '}' | ']' | '<')
     });
@@ -174,7 +180,7 @@ fn twilio_or_telegram(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
     let is_number = (8..=10).contains(&number.len()) && number.chars().all(|c| c.is_ascii_digit());
     let token = text[word.end..].strip_prefix(':').filter(|_| is_number)?;
     let token = run(token, 0, is_word);
-    (token.len() == TELEGRAM).then_some(word.end + 1..word.end + 1 + TELEGRAM)
+    (token.len() >= TELEGRAM).then_some(word.end + 1..word.end + 1 + token.end)
 }
 
 /// Returns the password in a URL.

@@ -51,6 +51,10 @@ fn text_that_looks_like_a_secret_is_hidden() {
             r#"{"key":"-----BEGIN OPENSSH PRIVATE KEY-----[hidden]"}"#,
         ),
         (
+            r#"{"private_key": "-----BEGIN PRIVATE KEY-----\nAbCdEfGhIjKlMnOpQrStUvWx\n-----END PRIVATE KEY-----\n"}"#,
+            r#"{"private_key": "-----BEGIN PRIVATE KEY-----[hidden]-----END PRIVATE KEY-----\n"}"#,
+        ),
+        (
             r#"{\"key\":\"-----BEGIN EC PRIVATE KEY-----\\nMHcCAQEEIAbCdEfGhIjKlMn\"}"#,
             r#"{\"key\":\"-----BEGIN EC PRIVATE KEY-----[hidden]\"}"#,
         ),

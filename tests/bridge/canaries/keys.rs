@@ -11,12 +11,13 @@ use std::fs;
 fn private_keys_that_an_agent_reads_stand_in_no_log_or_tape() {
     let (_records, paths, args) = records();
     let body =
-        "b3BlbnNzaC1rZXktdjEAAAAACmFlczI1Ni1jdHIAAAAGYmNyeXB0\nc2Vjb25kTGluZU9mVGhlS2V5QWJDZA==\n";
-    let key = |kind: &str| {
+        "Zmlyc3RMaW5lT2ZUaGVLZXlPZk5vS25vd25LaW5kQXRBbGwx\nc2Vjb25kTGluZU9mVGhlS2V5QWJDZA==\n";
+    let other = "QW5vdGhlcktleVRoYXRBY3BpcGVLbm93c09mVGhlVmFyaWFi\n";
+    let key = |kind: &str, body: &str| {
         format!("-----BEGIN {kind}PRIVATE KEY-----\n{body}-----END {kind}PRIVATE KEY-----\n")
     };
-    let nested = json!({"private_key": key("")}).to_string();
-    let texts = [key("OPENSSH "), key("RSA "), nested];
+    let nested = json!({"private_key": key("", body)}).to_string();
+    let texts = [key("OPENSSH ", body), key("RSA ", body), nested];
     let mut steps: Vec<_> = texts.iter().map(|text| say(text)).collect();
     steps.extend([say("the-marker"), end("end_turn")]);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -30,7 +31,7 @@ fn private_keys_that_an_agent_reads_stand_in_no_log_or_tape() {
     s.agent_states(&["starting", "ready"]);
     s.call(
         "agent/updateEnvironment",
-        &json!({"set": {"DEPLOY_ID": key("EC ")}}),
+        &json!({"set": {"DEPLOY_ID": key("EC ", other)}}),
     );
     s.agent_states(&["stopping", "disconnected", "starting", "ready"]);
     let env = s.call("agent/getEnvironment", &json!({}));
@@ -40,7 +41,7 @@ fn private_keys_that_an_agent_reads_stand_in_no_log_or_tape() {
     s.finish();
     for path in &paths {
         let text = fs::read_to_string(path).unwrap();
-        for part in ["b3BlbnNzaC1rZXktdjEAAAAACmFl", "c2Vjb25kTGluZU9m"] {
+        for part in ["Zmlyc3RMaW5l", "c2Vjb25kTGluZU9m", "QW5vdGhlcktleQ"] {
             assert!(!text.contains(part), "{path}: {part} in {text}");
         }
     }

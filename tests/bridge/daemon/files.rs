@@ -11,7 +11,7 @@ const DENY: &str = "[permissions]\ndefault = \"deny\"\n";
 
 /// World with an agent that asks once in each turn.
 struct Asking {
-    world: World,
+    daemon: Daemon,
     script: String,
 }
 
@@ -22,7 +22,8 @@ impl Asking {
         let question = ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")]);
         let turn = json!([question, say("done"), end("end_turn")]);
         let script = world.script(&json!({"session/prompt": [turn]}));
-        Self { world, script }
+        let daemon = Daemon { world };
+        Self { daemon, script }
     }
 
     /// Command of acpipe with the agent, in the directory of the test.
@@ -32,9 +33,11 @@ impl Asking {
     }
 
     fn without_agent(&self, args: &[&str]) -> Command {
-        let mut command = self.world.acpipe(args);
-        command.current_dir(&self.world.dir).stdin(Stdio::null());
-        command.env("HOME", &self.world.dir);
+        let mut command = self.daemon.world.acpipe(args);
+        command
+            .current_dir(&self.daemon.world.dir)
+            .stdin(Stdio::null());
+        command.env("HOME", &self.daemon.world.dir);
         command
     }
 
@@ -43,7 +46,9 @@ impl Asking {
     fn shell(&self, line: &str) -> Output {
         let of_acpipe = self.without_agent(&[]);
         let mut command = Command::new("bash");
-        command.args(["-c", line]).current_dir(&self.world.dir);
+        command
+            .args(["-c", line])
+            .current_dir(&self.daemon.world.dir);
         for (name, value) in of_acpipe.get_envs() {
             match value {
                 Some(value) => command.env(name, value),
@@ -58,7 +63,7 @@ impl Asking {
     /// Runs a command to its end. Returns the choice of the last question.
     #[track_caller]
     fn chosen(&self, command: &mut Command) -> String {
-        let before = chosen_options(&self.world.log()).len();
+        let before = chosen_options(&self.daemon.world.log()).len();
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
         self.last(before)
@@ -66,21 +71,21 @@ impl Asking {
 
     #[track_caller]
     fn last(&self, before: usize) -> String {
-        let log = self.world.log();
+        let log = self.daemon.world.log();
         let chosen = chosen_options(&log);
         assert_eq!(chosen.len(), before + 1);
         chosen.last().unwrap().to_string()
     }
 
     fn private_dir(&self, name: &str) -> String {
-        let dir = self.world.dir.join(name);
+        let dir = self.daemon.world.dir.join(name);
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true).mode(0o700).create(&dir).unwrap();
         dir.to_str().unwrap().to_owned()
     }
 
     fn stop(self) {
-        Daemon { world: self.world }.stop();
+        self.daemon.stop();
     }
 }
 
@@ -103,9 +108,9 @@ fn users_configuration_is_that_of_the_clients_environment() {
     asking.private_dir("home/.config/acpipe");
     let config = format!("attach = true\n{DENY}");
     for file in ["xdg/acpipe/config.toml", "home/.config/acpipe/config.toml"] {
-        asking.world.file(file, &config);
+        asking.daemon.world.file(file, &config);
     }
-    let dir = |name: &str| asking.world.dir.join(name);
+    let dir = |name: &str| asking.daemon.world.dir.join(name);
     success(&asking.without_agent(&["daemon", "start"]).output().unwrap());
     for (variable, value) in [("XDG_CONFIG_HOME", "xdg"), ("HOME", "home")] {
         let mut run = asking.command(&["run", "--session", variable, "go"]);
@@ -129,7 +134,7 @@ fn users_configuration_is_that_of_the_clients_environment() {
 #[test]
 fn home_directory_in_rules_is_that_of_the_client() {
     let asking = Asking::new();
-    let world = &asking.world;
+    let world = &asking.daemon.world;
     let home = asking.private_dir("other");
     let tool = json!({
         "toolCallId": "edit", "title": "Edit", "kind": "edit", "locations": [{"path": format!("{home}/secret/x")}],
@@ -155,10 +160,10 @@ fn files_of_the_caller_of_sudo_count_for_its_client() {
     }
     let asking = Asking::new();
     let project = asking.private_dir("project");
-    asking.world.file("project/.git", "");
-    asking.world.file("project/.acpipe.toml", DENY);
+    asking.daemon.world.file("project/.git", "");
+    asking.daemon.world.file("project/.acpipe.toml", DENY);
     for file in ["project", "project/.git", "project/.acpipe.toml"] {
-        let path = asking.world.dir.join(file);
+        let path = asking.daemon.world.dir.join(file);
         std::os::unix::fs::chown(path, Some(65534), Some(65534)).unwrap();
     }
     success(&asking.without_agent(&["daemon", "start"]).output().unwrap());
@@ -171,7 +176,7 @@ fn files_of_the_caller_of_sudo_count_for_its_client() {
 #[test]
 fn client_reads_its_pipes_and_descriptors() {
     let asking = Asking::new();
-    asking.world.file("deny.toml", DENY);
+    asking.daemon.world.file("deny.toml", DENY);
     success(&asking.without_agent(&["daemon", "start"]).output().unwrap());
     for line in [
         "$ACPIPE run --daemon --config /dev/fd/9 go $AGENT 9< deny.toml",
@@ -180,7 +185,7 @@ fn client_reads_its_pipes_and_descriptors() {
         "$ACPIPE run --daemon --config <(cat deny.toml) go $AGENT",
         "$ACPIPE run --daemon --config /proc/self/cwd/deny.toml go $AGENT",
     ] {
-        let before = chosen_options(&asking.world.log()).len();
+        let before = chosen_options(&asking.daemon.world.log()).len();
         success(&asking.shell(line));
         assert_eq!(asking.last(before), "no", "{line}");
     }
@@ -190,7 +195,7 @@ fn client_reads_its_pipes_and_descriptors() {
 #[test]
 fn daemon_refuses_pipes_and_descriptors_before_it_is_stopped() {
     let asking = Asking::new();
-    let world = &asking.world;
+    let world = &asking.daemon.world;
     world.file("deny.toml", DENY);
     world.file("mcp.json", "{\"mcpServers\": {}}");
     world.file("schema.json", "{\"type\": \"object\"}");
@@ -231,9 +236,9 @@ fn daemon_refuses_pipes_and_descriptors_before_it_is_stopped() {
 fn restart_from_another_environment_keeps_the_configuration_of_the_start() {
     let asking = Asking::new();
     asking.private_dir("xdg/acpipe");
-    let file = asking.world.file("xdg/acpipe/config.toml", DENY);
+    let file = asking.daemon.world.file("xdg/acpipe/config.toml", DENY);
     let mut start = asking.without_agent(&["daemon", "start"]);
-    start.env("XDG_CONFIG_HOME", asking.world.dir.join("xdg"));
+    start.env("XDG_CONFIG_HOME", asking.daemon.world.dir.join("xdg"));
     success(&start.output().unwrap());
     success(
         &asking
@@ -264,7 +269,7 @@ fn client_that_stores_nothing_is_refused() {
             "PERSIST_MESSAGES=false cannot be used with the daemon",
         );
     }
-    assert_eq!(asking.world.leak(), None);
+    assert_eq!(asking.daemon.world.leak(), None);
 }
 
 #[test]
@@ -279,7 +284,7 @@ fn restart_keeps_that_the_daemon_stores_nothing() {
             .unwrap(),
     );
     asking.chosen(&mut asking.command(&["run", "--daemon", "--session", "s", "go"]));
-    let sessions = asking.world.dir.join("state/sessions");
+    let sessions = asking.daemon.world.dir.join("state/sessions");
     let stored = std::fs::read_dir(sessions).into_iter().flatten().count();
     assert_eq!(stored, 0);
     asking.stop();
@@ -290,9 +295,9 @@ fn restart_keeps_that_the_daemon_stores_nothing() {
 fn project_above_the_real_directory_of_a_link_counts() {
     let asking = Asking::new();
     asking.private_dir("project/below");
-    asking.world.file("project/.git", "");
-    asking.world.file("project/.acpipe.toml", DENY);
-    let link = asking.world.dir.join("link");
+    asking.daemon.world.file("project/.git", "");
+    asking.daemon.world.file("project/.acpipe.toml", DENY);
+    let link = asking.daemon.world.dir.join("link");
     symlink("project/below", &link).unwrap();
     let link = link.to_str().unwrap();
     for daemon in ["--no-daemon", "--daemon"] {
