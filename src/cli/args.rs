@@ -237,7 +237,7 @@ pub struct AgentArgs {
     pub is_of_client: bool,
     /// In the daemon: the files of a client, which has read them
     #[arg(skip)]
-    pub files: Option<ReadFiles>,
+    pub files: Option<Box<ReadFiles>>,
     /// Protocol of the command after -- [default: chosen by the command's name]
     #[arg(long, value_enum, value_name = "PROTOCOL")]
     pub protocol: Option<Kind>,

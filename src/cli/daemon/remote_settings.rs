@@ -75,7 +75,7 @@ fn settings_in(
     origin: &Origin,
 ) -> anyhow::Result<Settings> {
     args.is_of_client = true;
-    args.files = Some(files.clone());
+    args.files = Some(Box::new(files.clone()));
     let schema = &mut args.options.output_schema;
     *schema = schema.take().and(files.output_schema.clone());
     let directories = args.options.additional_directories.iter_mut();
