@@ -57,9 +57,10 @@ use crate::shell::{
 use agent_choice::StoredAgent;
 use anyhow::Context as _;
 use args::hints::parse;
+use args::read_files::ReadFiles;
 use args::shared::PlaceArgs;
 use args::{AgentArgs, Cli, Persist, StoreArgs, Verb};
-use config::LoadArgs;
+use config::{ConfigTexts, LoadArgs};
 use logs::Logs;
 use screen::stdout_error;
 use std::collections::BTreeMap;
@@ -269,7 +270,7 @@ fn settings(
     let mut settings = Settings {
         profile: agent.chunk_profile.into(),
         limits: agent.timeouts.limits(),
-        mcp_servers: mcp::servers(agent.mcp_config.as_deref(), &secrets)?,
+        mcp_servers: mcp::servers(agent, &secrets)?,
         on_lost: OnLost {
             clear: agent.store.on_new == args::OnNew::Clear,
             reinject: agent.store.reinject.unwrap_or_default(),
@@ -318,20 +319,40 @@ fn load_config(
 ) -> anyhow::Result<config::Config> {
     let state = state_dir(&agent.store.place).ok();
     let mut config = config::load(&LoadArgs {
-        config: agent.permissions.config.as_deref(),
-        ignores_variable: agent.is_of_client,
         mode: agent.permissions.permissions.map(Into::into),
-
         default_mode,
-        cwd: Some(Path::new(cwd)),
-        state_dir: state.as_deref(),
-        is_builtin: &|name| builtin_agents::find(name).is_some(),
+        ..load_args(agent, cwd, state.as_deref())
     })?;
     let options = &agent.options;
     config
         .policy
         .set_lists(&options.allowed_tools, &options.disallowed_tools);
     Ok(config)
+}
+
+/// Reads the files of the options, for another process that serves this command line.
+fn read_files(agent: &AgentArgs, cwd: &str) -> anyhow::Result<ReadFiles> {
+    let state = state_dir(&agent.store.place).ok();
+    let schema = agent.options.to_wire()?.output_schema;
+    Ok(ReadFiles {
+        config: ConfigTexts::read(&load_args(agent, cwd, state.as_deref()))?,
+        mcp_config: mcp::text(agent)?,
+        output_schema: schema.map(|schema| schema.to_string()),
+    })
+}
+
+/// Returns the parameters of reading the configuration for a directory.
+fn load_args<'a>(agent: &'a AgentArgs, cwd: &'a str, state: Option<&'a Path>) -> LoadArgs<'a> {
+    LoadArgs {
+        texts: agent.files.as_ref().map(|files| &files.config),
+        config: agent.permissions.config.as_deref(),
+        ignores_variable: agent.is_of_client,
+        mode: None,
+        default_mode: None,
+        cwd: Some(Path::new(cwd)),
+        state_dir: state,
+        is_builtin: &|name| builtin_agents::find(name).is_some(),
+    }
 }
 
 /// Builds settings with default values for everything but the policy, and the demo agent.
@@ -442,14 +463,20 @@ fn launch(args: &StoreArgs, limits: &Limits) -> Arc<Launch> {
 }
 
 /// Returns `true` if sessions are stored on disk.
-fn persists(args: &StoreArgs) -> anyhow::Result<bool> {
-    match (args.persist, std::env::var("PERSIST_MESSAGES").as_deref()) {
+fn persists(args: &StoreArgs) -> Result<bool, UsageError> {
+    let variable = std::env::var("PERSIST_MESSAGES").ok();
+    persists_with(args.persist, variable.as_deref())
+}
+
+/// Returns `true` if sessions are stored on disk with this option and this value of `PERSIST_MESSAGES`.
+fn persists_with(option: Option<Persist>, variable: Option<&str>) -> Result<bool, UsageError> {
+    match (option, variable) {
         (Some(persist), _) => Ok(persist == Persist::Always),
-        (None, Err(_) | Ok("" | "true")) => Ok(true),
-        (None, Ok("false")) => Ok(false),
-        (None, Ok(other)) => {
+        (None, None | Some("" | "true")) => Ok(true),
+        (None, Some("false")) => Ok(false),
+        (None, Some(other)) => {
             let message = format!("PERSIST_MESSAGES must be true or false, not {other:?}");
-            Err(UsageError(message).into())
+            Err(UsageError(message))
         }
     }
 }

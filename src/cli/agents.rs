@@ -66,6 +66,7 @@ impl AgentWorld {
         let cwd = std::env::current_dir().context("cannot read the working directory")?;
         let state = super::state_dir(place)?;
         let config = config::load(&LoadArgs {
+            texts: None,
             config: file,
             ignores_variable: false,
             mode: None,

@@ -12,6 +12,7 @@ mod options;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod permissions;
+pub mod read_files;
 pub mod record;
 mod serving;
 pub mod shared;
@@ -47,6 +48,7 @@ use options::OptionArgs;
 #[cfg(feature = "otlp")]
 use otlp::OtlpArgs;
 pub use permissions::PermissionArgs;
+use read_files::ReadFiles;
 use record::RecordArgs;
 use serving::ServingArgs;
 use shared::{AgentKind, ChunkProfileArg, Format, PlaceArgs};
@@ -233,6 +235,9 @@ pub struct AgentArgs {
     /// `true` in the daemon for a client: the variables of this process are not those of the client
     #[arg(skip)]
     pub is_of_client: bool,
+    /// In the daemon: the files of a client, which has read them
+    #[arg(skip)]
+    pub files: Option<Box<ReadFiles>>,
     /// Protocol of the command after -- [default: chosen by the command's name]
     #[arg(long, value_enum, value_name = "PROTOCOL")]
     pub protocol: Option<AgentKind>,

@@ -14,6 +14,7 @@ mod schema;
 mod source;
 #[cfg(test)]
 mod test_dir;
+mod texts;
 pub mod trust;
 mod values;
 mod write;
@@ -26,6 +27,7 @@ pub use agents::{Base, ConfiguredAgent, PermissionLayer, policy_of_agent, review
 pub use file::{AgentPermissions, AgentTable, ConfigFile, OptionTable, PermissionTable, RuleTable};
 pub use read::{UserFile, text_of};
 pub use schema::schema;
+pub use texts::ConfigTexts;
 pub use values::{Answer, EnvTable, PresetName, Texts, TimeoutTable};
 
 use agents::{ResolutionContext, resolve, unknown_agent};
@@ -67,6 +69,8 @@ impl Config {
 /// Parameters of [`load`].
 #[derive(Clone, Copy)]
 pub struct LoadArgs<'a> {
+    /// Texts of the files, in place of those that this process would read.
+    pub texts: Option<&'a ConfigTexts>,
     /// File of `--config`.
     pub config: Option<&'a Path>,
     /// `true` if `ACPIPE_CONFIG` does not count.
@@ -83,52 +87,34 @@ pub struct LoadArgs<'a> {
     pub is_builtin: &'a dyn Fn(&str) -> bool,
 }
 
-/// Reads the configuration files.
+/// Reads the configuration files, unless their texts are given.
 ///
 /// # Errors
 /// A file cannot be read or is not valid.
 pub fn load(args: &LoadArgs<'_>) -> anyhow::Result<Config> {
-    let user_file = UserFile::of(args.config, args.ignores_variable);
-    let user_text = match &user_file {
-        Some(file) => file.text()?,
-        None => None,
-    };
-    let home = home();
-    let search = args
-        .cwd
-        .map(|cwd| project::find(cwd, home.as_deref().map(Path::new)));
-    let search = search.unwrap_or_default();
-    let project = match search.found {
-        // A file that the user named as their own is not a project's.
-        Some((file, _)) if user_file.as_ref().is_some_and(|own| own.is(&file)) => None,
-        Some((file, opened)) => {
-            let text = read::project_text(&file, opened)?;
-            Some((file, text))
-        }
-        None => None,
+    let texts = match args.texts {
+        Some(texts) => texts.clone(),
+        None => ConfigTexts::read(args)?,
     };
     let mut sources = Vec::new();
-    if let (Some(file), Some(text)) = (&user_file, &user_text) {
+    if let (Some(file), Some(text)) = (&texts.user_file, &texts.user_text) {
         let name = file.path.to_string_lossy();
         sources.push(ConfigSource::parse(&name, text, FileOwner::User)?);
     }
-    if let Some((file, text)) = &project {
-        let is_trusted = args
-            .state_dir
-            .is_some_and(|state| trust::is_trusted(state, file, text));
+    if let Some(project) = &texts.project {
+        let is_trusted = project.is_trusted;
         let origin = FileOwner::Project { is_trusted };
-        sources.push(ConfigSource::parse(&file.to_string_lossy(), text, origin)?);
+        let name = project.file.to_string_lossy();
+        sources.push(ConfigSource::parse(&name, &project.text, origin)?);
     }
     let modes = (args.default_mode, args.mode);
+    let home = texts.home.clone();
     let mut config = combine(&sources, home, modes, args.is_builtin)?;
-    let foreign = search.foreign.into_iter().map(|(file, error)| {
-        let file = file.display();
-        format!("{file} has no effect: it {error}; change its owner to use it")
-    });
-    config.foreign_files = foreign.collect();
+    config.foreign_files = texts.foreign;
     config.notes.extend(config.foreign_files.iter().cloned());
-    config.user_file = user_file;
-    config.project_file = project;
+    config.user_file = texts.user_file;
+    let project = texts.project;
+    config.project_file = project.map(|project| (project.file, project.text));
     Ok(config)
 }
 

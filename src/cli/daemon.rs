@@ -7,6 +7,7 @@ mod command_line;
 mod connect;
 mod control;
 mod hello;
+mod lasting_files;
 mod live_sessions;
 mod logs;
 mod relay;
@@ -22,15 +23,16 @@ use super::args::DaemonArgs;
 use super::args::daemon::{DaemonVerb, ResidentArgs, StartArgs};
 use super::args::shared::PlaceArgs;
 use super::args::{AgentArgs, AttachArgs, LimitArgs, RunArgs};
-use super::config::Config;
 use super::{UsageError, check_single_agent, print_note, state_dir};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::secret::Secrets;
 use anyhow::Context as _;
+use command_line::ClientCommand;
 pub use connect::{DaemonConnection, Refused, connect_control};
 use connect::{connect_client, connect_running};
 use control::Control;
 pub use hello::SessionOrigin;
+use lasting_files::check_files;
 pub use live_sessions::live_sessions;
 #[cfg(feature = "listen")]
 pub use serve::serve_http;
@@ -79,6 +81,8 @@ fn check_resident(args: &ResidentArgs) -> Result<(), UsageError> {
 
 async fn start_daemon(args: &StartArgs) -> anyhow::Result<()> {
     check_resident(&args.resident)?;
+    let variables = StartVariables::own();
+    check_files(&args.resident, &variables)?;
     let state = state_of(&args.resident)?;
     if let Some(connection) = connect_control(&state).await? {
         let pid = connection.info.pid;
@@ -88,7 +92,6 @@ async fn start_daemon(args: &StartArgs) -> anyhow::Result<()> {
         return Err(Error::new(ErrorKind::Busy, message).into());
     }
     let options = given_options("start");
-    let variables = StartVariables::own();
     start::start(&state, &current_directory()?, &options, &variables)?;
     note_start(&state).await
 }
@@ -145,9 +148,9 @@ pub async fn serve_by_daemon(
         return Ok(None);
     };
     command_line::check(agent, limits)?;
-    let words = command_line::own_words(agent, &daemon.config)?;
+    let command = ClientCommand::own(agent, &daemon.cwd)?;
     let state = state_dir(&agent.store.place)?;
-    relay::relay(&state, words).await.map(Some)
+    relay::relay(&state, command).await.map(Some)
 }
 
 /// Connects `acpipe attach` with the settings of a directory. Returns `None` if no daemon runs.
@@ -158,13 +161,14 @@ pub async fn connect_follower(
     place: &PlaceArgs,
     cwd: &str,
 ) -> anyhow::Result<Option<DaemonConnection>> {
-    let words = command_line::words_without_options(place, cwd)?;
-    connect_running(&state_dir(place)?, (cwd, words)).await
+    let command = ClientCommand::without_options(place, cwd)?;
+    connect_running(&state_dir(place)?, (cwd, command)).await
 }
 
 /// Decision that a command uses the daemon.
 pub struct DaemonUse {
-    config: Config,
+    /// Directory of the command.
+    cwd: String,
 }
 
 impl DaemonUse {
@@ -179,7 +183,7 @@ impl DaemonUse {
         let cwd = super::directory(agent)?;
         let config = super::load_config(agent, &cwd, None)?;
         let is_used = attach.daemon || config.attach;
-        Ok(is_used.then_some(Self { config }))
+        Ok(is_used.then_some(Self { cwd }))
     }
 
     /// Checks that a run has no option that cannot be used with the daemon.
@@ -203,8 +207,10 @@ impl DaemonUse {
         agent: &AgentArgs,
         session: SessionOrigin,
     ) -> anyhow::Result<DaemonConnection> {
-        let words = command_line::own_words(agent, &self.config)?;
+        // As in `acpipe run` without the daemon, a session has the project's file of its own directory.
+        let cwd = session.cwd.as_ref().unwrap_or(&self.cwd);
+        let command = ClientCommand::own(agent, cwd)?;
         let state = state_dir(&agent.store.place)?;
-        connect_client(&state, words, session).await
+        connect_client(&state, command, session).await
     }
 }

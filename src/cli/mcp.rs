@@ -1,6 +1,7 @@
 //! MCP servers from a file in the format of `.mcp.json`.
 
 use super::UsageError;
+use super::args::AgentArgs;
 use super::config::text_of;
 use crate::core::secret::Secrets;
 use crate::proto::wire::{McpServer, McpServersByName};
@@ -14,19 +15,36 @@ struct McpFile {
     mcp_servers: Option<McpServersByName>,
 }
 
-/// Reads the MCP servers of a file; empty without a file. Their values are redacted from the logs.
+/// Returns the MCP servers of `--mcp-config`; empty without it. Their values are redacted from the logs.
 ///
 /// # Errors
 /// The file cannot be read, or a server in it is not valid.
-pub fn servers(file: Option<&Path>, secrets: &Secrets) -> anyhow::Result<Vec<McpServer>> {
-    let Some(file) = file else {
+pub fn servers(agent: &AgentArgs, secrets: &Secrets) -> anyhow::Result<Vec<McpServer>> {
+    let (Some(file), Some(text)) = (&agent.mcp_config, text(agent)?) else {
         return Ok(Vec::new());
     };
-    let mistake = |why: &str| UsageError(format!("--mcp-config: {}: {why}", file.display()));
-    let text = text_of(file).map_err(|error| mistake(&error.to_string()))?;
-    let servers = read(&text).map_err(|why| mistake(&why))?;
+    let servers = read(&text).map_err(|why| mistake(file, &why))?;
     secrets.add_servers(&servers);
     Ok(servers)
+}
+
+/// Returns the text of the file of `--mcp-config`; `None` without it.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn text(agent: &AgentArgs) -> Result<Option<String>, UsageError> {
+    if let Some(files) = &agent.files {
+        return Ok(files.mcp_config.clone());
+    }
+    let Some(file) = &agent.mcp_config else {
+        return Ok(None);
+    };
+    let text = text_of(file).map_err(|error| mistake(file, &error.to_string()))?;
+    Ok(Some(text))
+}
+
+fn mistake(file: &Path, why: &str) -> UsageError {
+    UsageError(format!("--mcp-config: {}: {why}", file.display()))
 }
 
 fn read(text: &str) -> Result<Vec<McpServer>, String> {

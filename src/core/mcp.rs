@@ -2,7 +2,7 @@
 //! in their fields.
 
 use super::error::{Error, ErrorKind};
-use crate::proto::wire::{AgentCapabilities, McpPair, McpServer, McpTransport};
+use crate::proto::wire::{AgentCapabilities, McpPair, McpServer, McpTransport, Protocol};
 use std::collections::HashSet;
 
 /// Checks that the names of the servers are unique, since agents identify servers by name.
@@ -32,15 +32,25 @@ pub fn joined(own: &[McpServer], others: &[McpServer]) -> Vec<McpServer> {
     own.iter().chain(others).cloned().collect()
 }
 
-/// Checks that an agent supports the transport of each server.
+/// Checks that an agent takes MCP servers, and supports the transport of each.
 ///
 /// # Errors
-/// `invalidParams` if a server uses a transport that the agent does not support.
+/// `invalidParams` if the agent takes none, or a server uses a transport that it does not support.
 pub fn check_reachable(
     servers: &[McpServer],
-    agent: &str,
+    (agent, protocol): (&str, Protocol),
     can: AgentCapabilities,
 ) -> Result<(), Error> {
+    if let Some(server) = servers.first()
+        && !protocol.takes_mcp_servers()
+    {
+        let protocol = protocol.name();
+        let why = format!(
+            "the agent {agent:?} takes no MCP servers, because its protocol is {protocol}; remove the server, or use \
+             another agent"
+        );
+        return Err(wrong(&server.name, &why));
+    }
     let is_unsupported = |server: &&McpServer| match server.transport {
         McpTransport::Stdio { .. } => false,
         McpTransport::Http { .. } => !can.mcp_http,
@@ -325,8 +335,14 @@ mod tests {
             {"name": "b", "type": "http", "url": "u"},
             {"name": "c", "type": "sse", "url": "u"},
         ]));
-        assert_eq!(check_reachable(&all, "x", can(true, true)), Ok(()));
-        assert_eq!(check_reachable(&all[..1], "x", can(false, false)), Ok(()));
+        assert_eq!(
+            check_reachable(&all, ("x", Protocol::Acp), can(true, true)),
+            Ok(())
+        );
+        assert_eq!(
+            check_reachable(&all[..1], ("x", Protocol::Acp), can(false, false)),
+            Ok(())
+        );
         for (can, words) in [
             (
                 can(false, false),
@@ -334,12 +350,28 @@ mod tests {
             ),
             (can(true, false), ["\"c\"", "over sse", "stdio and http"]),
         ] {
-            let error = check_reachable(&all, "x", can).unwrap_err();
+            let error = check_reachable(&all, ("x", Protocol::Acp), can).unwrap_err();
             assert_eq!(error.kind, ErrorKind::InvalidParams);
             assert!(
                 words.iter().all(|word| error.message.contains(word)),
                 "{error}"
             );
+        }
+    }
+
+    #[test]
+    fn agent_of_a_protocol_without_mcp_servers_gets_none() {
+        let all = servers(json!([{"name": "a", "command": "c"}]));
+        for protocol in [Protocol::Command, Protocol::OpenAi, Protocol::UiStream] {
+            let can = AgentCapabilities::default();
+            assert_eq!(check_reachable(&[], ("x", protocol), can), Ok(()));
+            let error = check_reachable(&all, ("x", protocol), can).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::InvalidParams);
+            let why = format!(
+                "takes no MCP servers, because its protocol is {}",
+                protocol.name()
+            );
+            assert!(error.message.contains(&why), "{error}");
         }
     }
 }

@@ -5,6 +5,7 @@
 mod answers;
 mod clients;
 mod command_lines;
+mod keys;
 mod replay;
 mod sign_in;
 mod ways;

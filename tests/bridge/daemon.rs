@@ -4,6 +4,7 @@ mod acp;
 mod attach;
 pub mod client;
 mod defined_agents;
+mod files;
 mod kills;
 mod lifecycle;
 mod reconnect;

@@ -125,6 +125,33 @@ fn machine_is_checked_without_starting_an_agent() {
 }
 
 #[test]
+fn configuration_of_a_project_is_checked_in_its_directory() {
+    let run = Run::new(&["doctor", "--json", "--no-path-probe", "--cwd"]);
+    let below = run.world.dir.join("below");
+    fs::create_dir(&below).unwrap();
+    let rules = "[permissions]\ndefault = \"deny\"\n";
+    let file = run.world.file(".acpipe.toml", rules);
+    let report = run.arg(below.to_str().unwrap()).go().expect(0).json();
+    assert_eq!(check(&report, "configuration")["file"], file);
+}
+
+#[test]
+fn version_in_a_profile_has_no_secret() {
+    let mut script = clean();
+    let info = &mut script["initialize"][0][0]["reply"]["agentInfo"];
+    info["version"] = json!(format!("1.0\nghp_{}", "a1B2".repeat(9)));
+    let world = World::new();
+    let script = world.script(&script);
+    let line = [
+        "doctor", "--probe", "--yes", "--json", "--", FAKE_AGENT, &script,
+    ];
+    assert!(world.acpipe(&line).output().unwrap().status.success());
+    let profile = fs::read(world.dir.join("state/profiles/fake-agent.json")).unwrap();
+    let profile: Value = serde_json::from_slice(&profile).unwrap();
+    assert_eq!(profile["version"], "1.0ghp_[hidden]");
+}
+
+#[test]
 fn agent_is_started_opened_and_stopped() {
     let report = Run::new(&["doctor", "--json"])
         .script(&clean())

@@ -1,6 +1,7 @@
 //! MCP servers of sessions: validation, variables, merging with those of a file, and errors for unsupported
 //! ones.
 
+use crate::harness::run::Run;
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::say;
 use crate::harness::{FAKE_AGENT, World, calls};
@@ -58,6 +59,26 @@ fn unsupported_mcp_transport_fails_a_queued_session_call() {
     s.agent_states(&["starting", "ready"]);
     s.ensure("default");
     assert_eq!(given(&s.finish().log, "session/new"), [json!([])]);
+}
+
+#[test]
+fn servers_for_a_program_that_takes_none_are_refused() {
+    let run = Run::new(&["run", "--protocol", "command", "hi"]);
+    let file = run.world.file(
+        "mcp.json",
+        r#"{"mcpServers": {"docs": {"command": "true"}}}"#,
+    );
+    let out = run
+        .arg("--mcp-config")
+        .arg(&file)
+        .agent(&["cat"])
+        .go()
+        .expect(2);
+    let text = out.show();
+    assert!(
+        text.contains("\"docs\"") && text.contains("takes no MCP servers"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub struct ProjectFileSearch {
     pub foreign: Vec<(PathBuf, io::Error)>,
 }
 
-/// Searches for the project's file: in the first directory, from `cwd` upwards, that has the file or `.git`.
+/// Searches for the project's file: in the first directory, from `cwd` without links upwards, that has the file or `.git`.
 ///
 /// Directories above `home` or in another file system are not searched. What belongs to another user is passed over:
 /// directories, files and `.git` above or in a directory that all can write. It must neither choose the agent of the
@@ -25,6 +25,11 @@ pub struct ProjectFileSearch {
 #[must_use]
 pub fn find(cwd: &Path, home: Option<&Path>) -> ProjectFileSearch {
     let mut search = ProjectFileSearch::default();
+    // Behind links, as after `cd`: the project is the one whose files the agent changes. A directory that does not exist
+    // has no links.
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let (cwd, home) = (&*real(cwd), home.map(real));
+    let home = home.as_deref();
     let file_system = cwd.metadata().ok().as_ref().and_then(device);
     for dir in cwd.ancestors() {
         if dir.metadata().ok().as_ref().and_then(device) != file_system {

@@ -2,6 +2,7 @@
 
 use super::UsageError;
 use crate::shell::{check_mode, check_owner, open_input, open_own};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
@@ -16,7 +17,8 @@ pub const MAX_FILE_BYTES: u64 = 1 << 20;
 const MAX_PROJECT_BYTES: u64 = 64 << 10;
 
 /// The user's configuration file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct UserFile {
     pub path: PathBuf,
     /// `true` if the user names the file: it may then belong to another user, as in a container.
@@ -35,9 +37,15 @@ impl UserFile {
             return Some(Self::named(path));
         }
         Some(Self {
-            path: dirs::config_dir()?.join("acpipe").join("config.toml"),
+            path: Self::usual()?,
             is_named: false,
         })
+    }
+
+    /// Returns the path in the usual place; `None` if the platform has no configuration directory.
+    #[must_use]
+    pub fn usual() -> Option<PathBuf> {
+        Some(dirs::config_dir()?.join("acpipe").join("config.toml"))
     }
 
     /// Returns a file that the user names.

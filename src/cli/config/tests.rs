@@ -430,6 +430,7 @@ fn trust_decides_whether_keys_of_a_project_have_effect() {
     let text = "agent = \"p\"\n[permissions]\ndefault = \"deny\"\n[agents.p]\ncommand = \"x\"\n";
     std::fs::write(&file, text).unwrap();
     let args = LoadArgs {
+        texts: None,
         config: Some(&user),
         ignores_variable: false,
         mode: None,

@@ -2,10 +2,11 @@
 
 use super::start_options::StartVariables;
 use crate::cli::agent_choice::unclosed_quote;
+use crate::cli::args::hints::try_parse;
+use crate::cli::args::read_files::ReadFiles;
 use crate::cli::args::shared::PlaceArgs;
 use crate::cli::args::{AgentArgs, Cli, LimitArgs, Persist, ServeArgs, Verb};
-use crate::cli::config::Config;
-use crate::cli::{UsageError, load_config};
+use crate::cli::{UsageError, load_config, persists, read_files};
 use crate::core::builtin_agents;
 use clap::Parser as _;
 
@@ -30,6 +31,7 @@ pub fn check(agent: &AgentArgs, limits: &LimitArgs) -> Result<(), UsageError> {
 /// # Errors
 /// It has an option that concerns all clients.
 pub fn check_agent(agent: &AgentArgs) -> Result<(), UsageError> {
+    check_variable(agent)?;
     let Some(usual) = usual() else { return Ok(()) };
     let store = &agent.store;
     if agent.record.record.is_some() {
@@ -51,6 +53,17 @@ pub fn check_agent(agent: &AgentArgs) -> Result<(), UsageError> {
         ),
         ("--serve", !agent.serving.serve.is_empty()),
     ])
+}
+
+/// Checks that the environment of a client does not ask for sessions in memory, which the daemon cannot keep for one
+/// client.
+fn check_variable(agent: &AgentArgs) -> Result<(), UsageError> {
+    if agent.store.persist.is_some() || persists(&agent.store)? {
+        return Ok(());
+    }
+    let why = "PERSIST_MESSAGES=false cannot be used with the daemon, because it concerns all its clients; set it for \
+               `acpipe daemon start` and unset it here, or use --no-daemon";
+    Err(UsageError(why.to_owned()))
 }
 
 /// Returns an error for the first option that is given.
@@ -94,48 +107,53 @@ pub fn options_after(verb: &str, words: &[String]) -> Vec<String> {
     options
 }
 
-/// Returns the words of this process after its name, as the daemon gets them: with the agent of `ACPIPE_AGENT` and
-/// the file of `ACPIPE_CONFIG`, since the daemon does not have the variables of its clients.
-///
-/// # Errors
-/// `ACPIPE_AGENT` cannot be read.
-pub fn own_words(agent: &AgentArgs, config: &Config) -> Result<Vec<String>, UsageError> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    with_own_variables(&words, agent, config)
+/// Command line of a client as the daemon gets it, with the files that the client has read.
+pub struct ClientCommand {
+    /// Words after the name of the program, with the agent of `ACPIPE_AGENT`: the daemon does not have the variables of
+    /// its clients.
+    pub words: Vec<String>,
+    pub files: ReadFiles,
 }
 
-/// Returns the words of a client without options, with the settings of a directory: `acpipe attach`.
-///
-/// # Errors
-/// The configuration is not valid, or `ACPIPE_AGENT` cannot be read.
-pub fn words_without_options(place: &PlaceArgs, cwd: &str) -> anyhow::Result<Vec<String>> {
-    let words = vec!["serve".to_owned()];
-    let Some(ServeArgs { mut agent, .. }) = usual() else {
-        return Ok(words);
-    };
-    agent.store.place.state_dir.clone_from(&place.state_dir);
-    let config = load_config(&agent, cwd, None)?;
-    Ok(with_own_variables(&words, &agent, &config)?)
+impl ClientCommand {
+    /// Returns that of this process, for the configuration of a directory.
+    ///
+    /// # Errors
+    /// A file cannot be read or is not valid, or `ACPIPE_AGENT` cannot be read.
+    pub fn own(agent: &AgentArgs, cwd: &str) -> anyhow::Result<Self> {
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        Self::of(&words, agent, cwd)
+    }
+
+    /// Returns that of a client without options, with the configuration of a directory: `acpipe attach`.
+    ///
+    /// # Errors
+    /// As those of [`Self::own`].
+    pub fn without_options(place: &PlaceArgs, cwd: &str) -> anyhow::Result<Self> {
+        let words = ["acpipe", "serve"].map(str::to_owned);
+        let Verb::Serve(ServeArgs { mut agent, .. }) = try_parse(&words)?.verb else {
+            return Err(UsageError("the daemon cannot be used".to_owned()).into());
+        };
+        check_variable(&agent)?;
+        agent.store.place.state_dir.clone_from(&place.state_dir);
+        Self::of(&words[1..], &agent, cwd)
+    }
+
+    fn of(words: &[String], agent: &AgentArgs, cwd: &str) -> anyhow::Result<Self> {
+        let files = read_files(agent, cwd)?;
+        let config = load_config(agent, cwd, None)?;
+        let line = StartVariables::own().agent.unwrap_or_default();
+        let is_name =
+            |word: &str| config.agent(word).is_some() || builtin_agents::find(word).is_some();
+        let words = with_agent(words, agent, line.trim(), &is_name)?;
+        Ok(Self { words, files })
+    }
 }
 
-fn with_own_variables(
+fn with_agent(
     words: &[String],
     agent: &AgentArgs,
-    config: &Config,
-) -> Result<Vec<String>, UsageError> {
-    let own = StartVariables::own();
-    let (line, file) = (
-        own.agent.as_deref().unwrap_or_default(),
-        own.config.as_deref().unwrap_or_default(),
-    );
-    let is_name = |word: &str| config.agent(word).is_some() || builtin_agents::find(word).is_some();
-    with_variables(words, agent, (line.trim(), file), &is_name)
-}
-
-fn with_variables(
-    words: &[String],
-    agent: &AgentArgs,
-    (line, config): (&str, &str),
+    line: &str,
     is_name: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<String>, UsageError> {
     let end = words.iter().position(|word| word == "--");
@@ -144,9 +162,6 @@ fn with_variables(
         .iter()
         .filter(|word| *word != "--daemon" && *word != "--no-daemon");
     let mut all: Vec<String> = options.cloned().collect();
-    if agent.permissions.config.is_none() && !config.is_empty() {
-        all.extend(["--config".to_owned(), config.to_owned()]);
-    }
     if agent.names_agent() || line.is_empty() {
         all.extend(command.iter().cloned());
         return Ok(all);
@@ -168,45 +183,30 @@ fn with_variables(
 mod tests {
     use super::*;
 
-    fn words(line: &str, agent: &str, config: &str) -> Vec<String> {
+    fn words(line: &str, agent: &str) -> Vec<String> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let cli = Cli::try_parse_from(std::iter::once("acpipe".to_owned()).chain(words.clone()));
         let Verb::Serve(args) = cli.unwrap().verb else {
             panic!("not serve");
         };
-        with_variables(&words, &args.agent, (agent, config), &|word| {
-            word == "codex"
-        })
-        .unwrap()
+        with_agent(&words, &args.agent, agent, &|word| word == "codex").unwrap()
     }
 
     #[test]
-    fn variables_become_options() {
+    fn agent_of_the_environment_becomes_an_option() {
         let table = [
-            ("serve --daemon", "", "", "serve"),
+            ("serve --daemon", "", "serve"),
             (
                 "serve --daemon -- a --daemon",
                 "codex",
-                "",
                 "serve -- a --daemon",
             ),
-            ("serve --daemon", "codex", "", "serve --agent codex"),
-            (
-                "serve --daemon",
-                "my-agent 'x y'",
-                "",
-                "serve -- my-agent x y",
-            ),
-            (
-                "serve --agent a",
-                "codex",
-                "c.toml",
-                "serve --agent a --config c.toml",
-            ),
-            ("serve --config b", "", "c.toml", "serve --config b"),
+            ("serve --daemon", "codex", "serve --agent codex"),
+            ("serve --daemon", "my-agent 'x y'", "serve -- my-agent x y"),
+            ("serve --agent a", "codex", "serve --agent a"),
         ];
-        for (line, agent, config, expected) in table {
-            assert_eq!(words(line, agent, config).join(" "), expected, "{line}");
+        for (line, agent, expected) in table {
+            assert_eq!(words(line, agent).join(" "), expected, "{line}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Connections to the daemon, which is started if it does not run.
 
+use super::command_line::ClientCommand;
 use super::hello::{DaemonInfo, Hello, Purpose, SOCKET_VERSION, SessionOrigin, Welcome};
 use super::start::start;
 use super::start_options::StartVariables;
@@ -32,12 +33,12 @@ pub struct Refused {
 /// The daemon cannot be started, or refuses the client.
 pub async fn connect_client(
     state_dir: &Path,
-    args: Vec<String>,
+    command: ClientCommand,
     session: SessionOrigin,
 ) -> anyhow::Result<DaemonConnection> {
     let place = DaemonPlace::of(state_dir);
     let cwd = std::env::current_dir().context("cannot read the working directory")?;
-    let hello = client_hello(cwd.to_string_lossy().into_owned(), args, session);
+    let hello = client_hello(cwd.to_string_lossy().into_owned(), command, session);
     if let Some(stream) = connect_stream(&place).await? {
         return greet(stream, &hello).await;
     }
@@ -58,22 +59,23 @@ pub async fn connect_client(
 /// The daemon cannot be reached, or refuses the client.
 pub async fn connect_running(
     state_dir: &Path,
-    (cwd, args): (&str, Vec<String>),
+    (cwd, command): (&str, ClientCommand),
 ) -> anyhow::Result<Option<DaemonConnection>> {
-    let hello = client_hello(cwd.to_owned(), args, SessionOrigin::default());
+    let hello = client_hello(cwd.to_owned(), command, SessionOrigin::default());
     match connect_stream(&DaemonPlace::of(state_dir)).await? {
         Some(stream) => greet(stream, &hello).await.map(Some),
         None => Ok(None),
     }
 }
 
-fn client_hello(cwd: String, args: Vec<String>, session: SessionOrigin) -> Hello {
+fn client_hello(cwd: String, command: ClientCommand, session: SessionOrigin) -> Hello {
     Hello {
         socket_version: SOCKET_VERSION,
         acpipe: env!("CARGO_PKG_VERSION").to_owned(),
         purpose: Purpose::Client,
         cwd,
-        args,
+        args: command.words,
+        files: Some(command.files),
         session,
     }
 }
@@ -93,6 +95,7 @@ pub async fn connect_control(state_dir: &Path) -> anyhow::Result<Option<DaemonCo
         purpose: Purpose::Control,
         cwd: "/".to_owned(),
         args: Vec::new(),
+        files: None,
         session: SessionOrigin::default(),
     };
     greet(stream, &hello).await.map(Some)

@@ -3,14 +3,15 @@
 
 use super::start_options::StartVariables;
 use crate::cli::agent_choice::StoredAgent;
+use crate::cli::args::read_files::ReadFiles;
 use crate::core::secret::{shown_arguments, shown_line};
 use serde::{Deserialize, Serialize};
 
 /// Version of these lines. Both sides must have the same.
-pub const SOCKET_VERSION: u32 = 1;
+pub const SOCKET_VERSION: u32 = 2;
 
-/// Maximum length of the client's line in bytes.
-pub const LONGEST_HELLO: usize = 1 << 20;
+/// Maximum length of the client's line in bytes: it has the texts of three files of at most 1 MiB, with escapes.
+pub const LONGEST_HELLO: usize = 16 << 20;
 
 /// First line of a client.
 #[derive(Debug, Serialize, Deserialize)]
@@ -28,6 +29,10 @@ pub struct Hello {
     /// the purpose `control`.
     #[serde(default)]
     pub args: Vec<String>,
+    /// Files that the command line and the environment of the client name, which the client has read. `None` for the
+    /// purpose `control`.
+    #[serde(default)]
+    pub files: Option<ReadFiles>,
     /// Session that `acpipe run` continues.
     #[serde(default)]
     pub session: SessionOrigin,
@@ -87,6 +92,9 @@ pub struct DaemonInfo {
     /// Variables with which it was started.
     #[serde(default)]
     pub variables: StartVariables,
+    /// Configuration file in the usual place, as its environment has it. It may not exist.
+    #[serde(default)]
+    pub user_file: Option<String>,
     /// Addresses of its HTTP server. Empty without one.
     #[serde(default)]
     pub listening: Vec<String>,

@@ -1,12 +1,15 @@
 //! `acpipe daemon logs`.
 
+use super::connect::connect_control;
 use crate::cli::args::daemon::LogsArgs;
+use crate::cli::args::hints::try_parse;
 use crate::cli::screen::ScreenContent;
 use crate::cli::screen::to_stdout;
 use crate::cli::{print_note, state_dir};
 use crate::shell::DaemonPlace;
 use anyhow::Context as _;
 use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Interval at which a followed log is read again.
@@ -14,7 +17,14 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(200);
 
 /// Prints the log. Returns the exit code.
 pub async fn logs(args: &LogsArgs) -> anyhow::Result<u8> {
-    let place = DaemonPlace::of(&state_dir(&args.place)?);
+    let state = state_dir(&args.place)?;
+    if let Some(file) = log_file_of(&state).await {
+        print_note(&format!(
+            "the daemon logs to {}, because it was started with --log-file",
+            file.display()
+        ));
+    }
+    let place = DaemonPlace::of(&state);
     let opened = place.read_log();
     let opened = opened.with_context(|| format!("cannot read {}", place.log().display()))?;
     let Some(mut file) = opened else {
@@ -33,6 +43,16 @@ pub async fn logs(args: &LogsArgs) -> anyhow::Result<u8> {
         file.read_to_end(&mut text)?;
         print(&text)?;
     }
+}
+
+/// Returns the log file that the options of the running daemon name.
+async fn log_file_of(state: &Path) -> Option<PathBuf> {
+    // A daemon that cannot be asked has a log that can be read nevertheless.
+    let info = connect_control(state).await.ok()??.info;
+    let words = ["acpipe", "daemon", "run"].into_iter();
+    let words = words.chain(info.args.iter().map(String::as_str));
+    let file = try_parse(words).ok()?.logs.log_file?;
+    Some(Path::new(&info.cwd).join(file))
 }
 
 fn print(text: &[u8]) -> anyhow::Result<()> {

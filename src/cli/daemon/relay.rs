@@ -1,5 +1,6 @@
 //! A client of the daemon on stdin and stdout: copies bytes, and knows nothing of their protocol.
 
+use super::command_line::ClientCommand;
 use super::connect::{DaemonConnection, connect_client};
 use super::hello::SessionOrigin;
 use crate::core::error::{Error, ErrorKind};
@@ -22,14 +23,14 @@ const END_LIMIT: Timespec = Timespec {
     tv_nsec: 200_000_000,
 };
 
-/// Connects stdin and stdout to the daemon, with this command line. Returns the exit code after the end of stdin, or
+/// Connects stdin and stdout to the daemon, with this command line and its files. Returns the exit code after the end of stdin, or
 /// after the reader of stdout has left.
 ///
 /// # Errors
 /// The daemon cannot be reached, refuses the client, or ends before the client.
-pub async fn relay(state_dir: &Path, args: Vec<String>) -> anyhow::Result<u8> {
+pub async fn relay(state_dir: &Path, command: ClientCommand) -> anyhow::Result<u8> {
     let DaemonConnection { stream, .. } =
-        connect_client(state_dir, args, SessionOrigin::default()).await?;
+        connect_client(state_dir, command, SessionOrigin::default()).await?;
     let stream = stream.into_std()?;
     stream.set_nonblocking(false)?;
     let input = stream.try_clone()?;

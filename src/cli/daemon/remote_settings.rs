@@ -4,26 +4,31 @@ use super::hello::Hello;
 use crate::cli::acp::settings::{REINJECTED, face_settings, origin};
 use crate::cli::agent_choice::{is_unnamed_demo, no_agent};
 use crate::cli::args::hints::try_parse;
+use crate::cli::args::read_files::ReadFiles;
 use crate::cli::args::{AgentArgs, Verb};
 use crate::cli::connections::{ClientAccess, ClientFace, ConnectionSetup, Via};
 use crate::cli::{ContinuedSession, UsageError, settings};
+use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Settings;
 use crate::core::secret::Secrets;
-use std::os::unix::fs::FileTypeExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Number of clients so far. It makes the ids unique that their faces create.
 static CLIENTS: AtomicU32 = AtomicU32::new(0);
 
-/// Returns the setup of a client by its first line. Reads configuration files.
+/// Returns the setup of a client by its first line. Reads no files of the client, which sends their texts.
 ///
 /// # Errors
 /// The command line or the configuration of the client is not valid.
 pub fn setup_of(hello: &Hello, secrets: &Secrets) -> anyhow::Result<ConnectionSetup> {
     let words = std::iter::once("acpipe").chain(hello.args.iter().map(String::as_str));
     let cli = try_parse(words).map_err(|error| UsageError(error.to_string()))?;
-    let base = Path::new(&hello.cwd);
+    let Some(files) = &hello.files else {
+        let message = "the first line of the client has no files";
+        return Err(Error::new(ErrorKind::InvalidRequest, message).into());
+    };
+    let base = (Path::new(&hello.cwd), files);
     let (face, settings) = match cli.verb {
         Verb::Serve(mut args) => {
             let settings =
@@ -64,38 +69,20 @@ pub fn setup_of(hello: &Hello, secrets: &Secrets) -> anyhow::Result<ConnectionSe
     })
 }
 
-/// Refuses a pipe in place of a file: reading it would wait for ever, and one like `/dev/fd/63` is not that of the client.
-fn check_file(file: &Path) -> Result<(), UsageError> {
-    let kind = file.metadata().map(|metadata| metadata.file_type());
-    if kind.is_ok_and(|kind| kind.is_fifo()) {
-        let file = file.display();
-        return Err(UsageError(format!(
-            "cannot read {file}: it is a pipe, which the daemon cannot read for its client; pass a file, or use --no-daemon"
-        )));
-    }
-    Ok(())
-}
-
 fn settings_in(
     args: &mut AgentArgs,
-    base: &Path,
+    (base, files): (&Path, &ReadFiles),
     secrets: &Secrets,
     origin: &ContinuedSession,
 ) -> anyhow::Result<Settings> {
     args.is_of_client = true;
-    let absolute = |path: &mut Option<PathBuf>| {
-        if let Some(path) = path {
-            *path = base.join(&path);
-        }
-    };
-    absolute(&mut args.mcp_config);
-    absolute(&mut args.permissions.config);
-    absolute(&mut args.cwd);
-    let files = [&args.mcp_config, &args.permissions.config];
-    files
-        .into_iter()
-        .flatten()
-        .try_for_each(|file| check_file(file))?;
+    args.files = Some(Box::new(files.clone()));
+    let schema = &mut args.options.output_schema;
+    *schema = schema.take().and(files.output_schema.clone());
+    let directories = args.options.additional_directories.iter_mut();
+    directories
+        .chain(&mut args.cwd)
+        .for_each(|directory| *directory = base.join(&directory));
     let cwd = args.cwd.as_deref().unwrap_or(base);
     let cwd = cwd.to_string_lossy().into_owned();
     let origin = ContinuedSession {

@@ -3,12 +3,14 @@
 use super::connect::connect_control;
 use super::control::Control;
 use super::hello::DaemonInfo;
+use super::lasting_files::check_files;
 use super::start_options::StartVariables;
 use super::{check_resident, current_directory, given_options, note_start, start, state_of};
 use crate::cli::args::daemon::{DaemonVerb, ResidentArgs, StartArgs};
 use crate::cli::args::hints::try_parse;
 use crate::cli::args::{DaemonArgs, Verb};
-use crate::cli::{ContinuedSession, UsageError, settings};
+use crate::cli::config::UserFile;
+use crate::cli::{ContinuedSession, UsageError, persists_with, settings};
 use crate::core::secret::Secrets;
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
@@ -23,6 +25,7 @@ struct NextDaemon {
 /// Stops the daemon and starts the next one. One that cannot start leaves the earlier one running.
 pub async fn restart(args: &StartArgs, secrets: &Secrets) -> anyhow::Result<()> {
     check_resident(&args.resident)?;
+    check_files(&args.resident, &StartVariables::own())?;
     let state = state_of(&args.resident)?;
     let mut next = NextDaemon {
         options: given_options("restart"),
@@ -54,6 +57,16 @@ impl NextDaemon {
             let file = Path::new(&earlier.cwd).join(file);
             self.variables.config = Some(file.to_string_lossy().into_owned());
         }
+        // The environment of this process may lead to another file in the usual place.
+        let is_named = self.variables.config.is_some()
+            || parsed(&self.options)?.agent.permissions.config.is_some();
+        if let Some(file) = &earlier.user_file
+            && !is_named
+            && Some(Path::new(file)) != UserFile::usual().as_deref()
+            && Path::new(file).exists()
+        {
+            self.variables.config = Some(file.clone());
+        }
         Ok(self)
     }
 
@@ -63,7 +76,10 @@ impl NextDaemon {
         std::env::set_current_dir(&self.directory).with_context(|| {
             format!("cannot use the directory of its start, {directory}; restart it with options from another one")
         })?;
-        let mut agent = parsed(&self.options)?.agent;
+        let resident = parsed(&self.options)?;
+        check_files(&resident, &self.variables)?;
+        let mut agent = resident.agent;
+        persists_with(agent.store.persist, self.variables.persist.as_deref())?;
         agent.store.place.state_dir = Some(state.to_owned());
         let variable = self.variables.config.as_ref().map(PathBuf::from);
         agent.permissions.config = agent.permissions.config.or(variable);

@@ -5,6 +5,7 @@ use super::hello::DaemonInfo;
 use super::socket_clients::{SocketClients, accept_clients};
 use super::start_options::StartVariables;
 use crate::cli::args::daemon::{ResidentArgs, RunDaemonArgs};
+use crate::cli::config::UserFile;
 use crate::cli::connections::{ConnectionSetup, Connections};
 #[cfg(feature = "listen")]
 use crate::cli::http::{ListenOptions, listen};
@@ -180,6 +181,7 @@ fn own_info(options: Vec<String>) -> anyhow::Result<DaemonInfo> {
         cwd: cwd.to_string_lossy().into_owned(),
         args: options,
         variables: StartVariables::own(),
+        user_file: UserFile::usual().map(|file| file.to_string_lossy().into_owned()),
         listening: Vec::new(),
         page: None,
     })

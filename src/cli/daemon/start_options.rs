@@ -29,8 +29,8 @@ fn with_options(mut words: Vec<OsString>, input: impl Read) -> anyhow::Result<Ve
     Ok(words)
 }
 
-/// Variables that name the agent and the configuration of the daemon itself; those of its clients are in their own
-/// environments.
+/// Variables that set the agent, the configuration and the store of the daemon itself; those of its clients are in their
+/// own environments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StartVariables {
@@ -38,6 +38,8 @@ pub struct StartVariables {
     pub agent: Option<String>,
     /// `ACPIPE_CONFIG`, as an absolute path.
     pub config: Option<String>,
+    /// `PERSIST_MESSAGES`.
+    pub persist: Option<String>,
 }
 
 impl StartVariables {
@@ -55,6 +57,7 @@ impl StartVariables {
         Self {
             agent: variable("ACPIPE_AGENT"),
             config: variable("ACPIPE_CONFIG").map(absolute),
+            persist: variable("PERSIST_MESSAGES"),
         }
     }
 
@@ -64,6 +67,7 @@ impl StartVariables {
         Self {
             agent: self.agent.or(earlier.agent),
             config: self.config.or(earlier.config),
+            persist: self.persist.or(earlier.persist),
         }
     }
 
@@ -72,6 +76,7 @@ impl StartVariables {
         vec![
             ("ACPIPE_AGENT", self.agent.as_deref().map(OsStr::new)),
             ("ACPIPE_CONFIG", self.config.as_deref().map(OsStr::new)),
+            ("PERSIST_MESSAGES", self.persist.as_deref().map(OsStr::new)),
         ]
     }
 }
@@ -107,6 +112,7 @@ mod tests {
         let of = |agent: Option<&str>, config: Option<&str>| StartVariables {
             agent: agent.map(str::to_owned),
             config: config.map(str::to_owned),
+            persist: None,
         };
         let both = of(None, Some("new")).or(of(Some("a"), Some("old")));
         assert_eq!(both, of(Some("a"), Some("new")));

@@ -40,6 +40,8 @@ pub struct DoctorArgs {
     #[arg(long)]
     pub json: bool,
     /// Working directory of the agent and its sessions [default: a new temporary directory]
+    ///
+    /// Without an agent, it is the directory whose project's configuration is checked; the default is then this one.
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
     /// Configuration file to check

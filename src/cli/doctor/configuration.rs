@@ -11,6 +11,7 @@ pub fn configuration_of(args: &DoctorArgs) -> anyhow::Result<Config> {
     let cwd = std::env::current_dir().context("cannot read the working directory")?;
     let state = state_dir(&args.place)?;
     config::load(&LoadArgs {
+        texts: None,
         config: args.config.as_deref(),
         ignores_variable: false,
         mode: None,

@@ -5,7 +5,6 @@ use super::configuration::configuration_of;
 use super::program::{describe, is_by_package_runner, program_fact};
 use super::report::{Check, DoctorReport, shown};
 use super::subject::{CheckedAgent, NoCommandLine, of_environment};
-use crate::cli::config::Config;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::builtin_agents::{self, BuiltinAgent};
 use crate::core::config::Settings;
@@ -67,14 +66,17 @@ fn state_directory(state: &Path) -> Check {
 fn configuration(args: &DoctorArgs) -> Check {
     const NAME: &str = "configuration";
     match configuration_of(args) {
-        Ok(Config {
-            user_file: Some(file),
-            ..
-        }) if file.path.exists() => {
-            let file = file.path.display().to_string();
-            Check::ok(NAME, file.clone()).fact("file", file)
+        Ok(config) => {
+            let user = config.user_file.map(|file| file.path);
+            let user = user.filter(|file| file.exists());
+            let project = config.project_file.map(|(file, _)| file);
+            let files = user.iter().chain(&project);
+            let names: Vec<String> = files.map(|file| file.display().to_string()).collect();
+            let Some(first) = names.first() else {
+                return Check::ok(NAME, "no file: every tool call is approved");
+            };
+            Check::ok(NAME, names.join(", ")).fact("file", first.clone())
         }
-        Ok(_) => Check::ok(NAME, "no file: every tool call is approved"),
         Err(error) => {
             let advice = "correct the file; acpipe does not start with it";
             Check::problem(NAME, format!("{error:#}"), advice)

@@ -223,7 +223,7 @@ pub fn conclude(
     }
     let name = subject.profile.clone();
     let mut profile = AgentProfile::new(name, subject.line(), now().to_string(), quirks);
-    profile.version = version;
+    profile.version = version.map(|version| report.storable(&version));
     profile.measured = report.measured();
     report.set("quirks", serde_json::to_value(&profile.quirks)?);
     let path = profile.write(state)?.display().to_string();

@@ -113,6 +113,9 @@ pub fn shown(time: Duration) -> String {
     }
 }
 
+/// Maximum length of a text of an agent that is stored, in characters.
+const LONGEST_STORED: usize = 100;
+
 /// Checks so far, without secrets: they have texts of agents. As text, each is printed at once.
 #[derive(Debug)]
 pub struct DoctorReport {
@@ -133,6 +136,13 @@ impl DoctorReport {
             checks: Vec::new(),
             members,
         }
+    }
+
+    /// Returns a text of an agent as it may be stored: without secrets and control characters, and not long.
+    pub fn storable(&self, text: &str) -> String {
+        let shown = self.secrets.hide(text);
+        let shown = shown.chars().filter(|c| !c.is_control());
+        shown.take(LONGEST_STORED).collect()
     }
 
     /// Adds a check and prints it.

@@ -23,7 +23,7 @@ pub fn servers(
 ) -> Result<Vec<McpServer>, Error> {
     let all = mcp::joined(own, &settings.mcp_servers_of(definition));
     if let Some(info) = ready {
-        mcp::check_reachable(&all, &spec.command, info.capabilities)?;
+        mcp::check_reachable(&all, (&spec.command, spec.protocol), info.capabilities)?;
     }
     let variable = |name: &str| {
         let value = spec.env.0.get(name);

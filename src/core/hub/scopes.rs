@@ -300,6 +300,8 @@ impl Hub {
             differing.push(("options", without(ours) != without(theirs)));
             differing.push(("instructions", wished.instructions != held.instructions));
             differing.push(("environment", wished.spec.env != held.spec.env));
+            let has_others = wished.spec.child_per_session != held.spec.child_per_session;
+            differing.push(("childPerSession", has_others));
         }
         let has_others = has_others
             || wished.is_some_and(|wished| {

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 const ENDINGS: &[&str] = &[
     "apikey",
     "accesskey",
+    "accountkey",
     "secretkey",
     "privatekey",
     "subscriptionkey",

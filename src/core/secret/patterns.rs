@@ -30,7 +30,40 @@ const PREFIXES: &[(&str, usize)] = &[
     ("ASIA", 16),
     ("ya29.", 16),
     ("eyJ", 20),
+    ("SG.", 40),
+    ("pypi-", 30),
+    ("AGE-SECRET-KEY-1", 40),
+    ("hooks.slack.com/services/", 20),
+    ("hooks.slack.com/triggers/", 20),
+    ("hooks.slack.com/workflows/", 20),
+    // First lines of private keys, which an agent may write line by line: OpenSSH; PKCS #8 of Ed25519, P-256 and RSA;
+    // SEC 1; PKCS #1.
+    ("b3BlbnNzaC1rZXktdjE", 20),
+    ("MC4CAQAwBQYDK2Vw", 20),
+    ("MIGHAgEAMBMGByqGSM49", 20),
+    ("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", 20),
+    ("MIIJQgIBADANBgkqhkiG9w0BAQEFAASC", 20),
+    ("MHcCAQEE", 30),
+    ("MIIEowIBAAKCAQEA", 30),
+    ("MIIEpAIBAAKCAQEA", 30),
+    ("MIIEpQIBAAKCAQEA", 30),
 ];
+
+/// Line before a private key (PEM, OpenSSH, PGP), around the kind of the key.
+const KEY_BEGIN: &str = "-----BEGIN";
+const KEY_KIND: &str = "PRIVATE KEY";
+const DASHES: &str = "-----";
+
+/// Maximum length of the kind of a key.
+const LONGEST_KIND: usize = 40;
+
+/// Minimum length of a base64 text that is taken for a key.
+const SHORTEST_KEY: usize = 20;
+
+/// Length of the hexadecimal part of a key of Twilio, and minimum length of the second part of the token of a bot of
+/// Telegram.
+const TWILIO: usize = 32;
+const TELEGRAM: usize = 35;
 
 /// Authentication schemes in a header, which are followed by a secret.
 const SCHEMES: &[&str] = &["bearer", "basic"];
@@ -63,9 +96,14 @@ pub fn found(text: &str) -> Vec<Range<usize>> {
 /// Returns the secret that the word contains or that follows it.
 fn after(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
     let said = &text[word.clone()];
+    if said.ends_with(KEY_BEGIN) {
+        return private_key(text, word.end);
+    }
+    if let Some(secret) = twilio_or_telegram(text, word) {
+        return Some(secret);
+    }
     for (prefix, least) in PREFIXES {
-        if said.starts_with(prefix.trim_end_matches('.')) && text[word.start..].starts_with(prefix)
-        {
+        if text[word.start..].starts_with(prefix) {
             let secret = run(text, word.start + prefix.len(), is_token);
             return (secret.len() >= *least || is_cut(text, &secret)).then_some(secret);
         }
@@ -90,12 +128,59 @@ fn after(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
     if !is_option && !text[separator.clone()].contains([':', '=']) {
         return None;
     }
+    if text[separator.end..].starts_with(KEY_BEGIN)
+        && let Some(key) = private_key(text, separator.end + KEY_BEGIN.len())
+    {
+        return Some(key);
+    }
     let secret = run(text, separator.end, |c| {
         !is_quote(c) && !c.is_whitespace() && !matches!(c, ',' | ';' | '&' | ')' | '}' | ']' | '<')
     });
     let said = &text[secret.clone()];
     let is_cut = said.len() > CUT.len() && said.contains(CUT);
     ((secret.len() >= SHORTEST || is_cut) && !is_scheme(said)).then_some(secret)
+}
+
+/// Returns the private key behind [`KEY_BEGIN`], with the headers of an encrypted one. Its end may be missing.
+fn private_key(text: &str, at: usize) -> Option<Range<usize>> {
+    let kind = run(text, at, |c| {
+        c.is_ascii_uppercase() || c.is_ascii_digit() || c == ' '
+    });
+    let said = &text[kind.clone()];
+    if kind.len() > LONGEST_KIND || !said.contains(KEY_KIND) {
+        return None;
+    }
+    let start = text[kind.end..]
+        .strip_prefix(DASHES)
+        .map(|_| kind.end + DASHES.len())?;
+    let is_coded = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
+    // A backslash is that of an escaped line break.
+    let body = run(text, start, |c| {
+        is_coded(c) || c.is_whitespace() || matches!(c, '\\' | '-' | ':' | ',' | '.')
+    });
+    let said = &text[body.clone()];
+    let end = said.find(DASHES).map_or(said, |end| &said[..end]);
+    let secret = start..start + end.trim_end_matches('\\').len();
+    let mut words = end.split(|c| !is_coded(c));
+    let is_key = words.any(|word| word.len() >= SHORTEST_KEY) || is_cut(text, &secret);
+    is_key.then_some(secret)
+}
+
+/// Returns a key whose beginning is too short to be a prefix: `SK` and hexadecimal digits, or the number of a bot with a
+/// token.
+fn twilio_or_telegram(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
+    let said = &text[word.clone()];
+    if let Some(key) = said.strip_prefix("SK") {
+        let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+        let is_key = key.len() == TWILIO && key.chars().all(is_hex);
+        return is_key.then_some(word.start + 2..word.end);
+    }
+    // Its address has it behind the word `bot`.
+    let number = said.strip_prefix("bot").unwrap_or(said);
+    let is_number = (8..=10).contains(&number.len()) && number.chars().all(|c| c.is_ascii_digit());
+    let token = text[word.end..].strip_prefix(':').filter(|_| is_number)?;
+    let token = run(token, 0, is_word);
+    (token.len() >= TELEGRAM).then_some(word.end + 1..word.end + 1 + token.end)
 }
 
 /// Returns the password in a URL.

@@ -76,6 +76,62 @@ fn text_that_looks_like_a_secret_is_hidden() {
 }
 
 #[test]
+fn private_keys_and_tokens_of_services_are_hidden() {
+    let cases = [
+        (
+            "SG.aBcDeFgHiJkLmNoPqRsTuV.aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789aBcDeFg,",
+            "SG.[hidden],",
+        ),
+        ("pypi-AgEIcHlwaS5vcmcCJDAxMjM0NTY3LTg5YWI", "pypi-[hidden]"),
+        (
+            "AGE-SECRET-KEY-1QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7LQPZRY9X8GF2TVDW0S3J",
+            "AGE-SECRET-KEY-1[hidden]",
+        ),
+        (
+            "https://hooks.slack.com/services/T0ABCDEFG/B0ABCDEFG/abcdefghijklmnopqrstuvwx)",
+            "https://hooks.slack.com/services/[hidden])",
+        ),
+        ("sid SK0123456789abcdef0123456789abcdef.", "sid SK[hidden]."),
+        (
+            "https://api.telegram.org/bot123456789:AAabcdefghijklmnopqrstuvwxyz0123456/x",
+            "https://api.telegram.org/bot123456789:[hidden]/x",
+        ),
+        (
+            "AccountName=x;AccountKey=abcdef0123==;EndpointSuffix=y",
+            "AccountName=x;AccountKey=[hidden];EndpointSuffix=y",
+        ),
+        (
+            "MC4CAQAwBQYDK2VwBCIEIAbCdEfGhIjKlMnOpQrStUvWxYz",
+            "MC4CAQAwBQYDK2Vw[hidden]",
+        ),
+        (
+            "a\n-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIAbCdEfG\n-----END PRIVATE KEY-----\nb",
+            "a\n-----BEGIN PRIVATE KEY-----[hidden]-----END PRIVATE KEY-----\nb",
+        ),
+        (
+            r#"{"key":"-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\nabcdef\n"}"#,
+            r#"{"key":"-----BEGIN OPENSSH PRIVATE KEY-----[hidden]"}"#,
+        ),
+        (
+            r#"{"private_key": "-----BEGIN PRIVATE KEY-----\nAbCdEfGhIjKlMnOpQrStUvWx\n-----END PRIVATE KEY-----\n"}"#,
+            r#"{"private_key": "-----BEGIN PRIVATE KEY-----[hidden]-----END PRIVATE KEY-----\n"}"#,
+        ),
+        (
+            r#"{\"key\":\"-----BEGIN EC PRIVATE KEY-----\\nMHcCAQEEIAbCdEfGhIjKlMn\"}"#,
+            r#"{\"key\":\"-----BEGIN EC PRIVATE KEY-----[hidden]\"}"#,
+        ),
+        (
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123\n\n\
+             abcdefghijklmnopqrstuvwxyz01\nabc=\n-----END RSA PRIVATE KEY-----",
+            "-----BEGIN RSA PRIVATE KEY-----[hidden]-----END RSA PRIVATE KEY-----",
+        ),
+    ];
+    for (text, want) in cases {
+        assert_eq!(hide(text), want);
+    }
+}
+
+#[test]
 fn variables_hold_secrets_by_name_or_by_value() {
     for (name, value) in [
         ("GITHUB_TOKEN", "x"),

@@ -42,6 +42,12 @@ impl Protocol {
         matches!(self, Self::OpenAi | Self::UiStream)
     }
 
+    /// Returns `true` if agents of the protocol can get MCP servers.
+    #[must_use]
+    pub fn takes_mcp_servers(self) -> bool {
+        matches!(self, Self::Acp | Self::Claude)
+    }
+
     /// Returns the protocol that a program's file name implies.
     #[must_use]
     pub fn of_command(command: &str) -> Self {

@@ -31,13 +31,29 @@ impl Client {
     pub fn try_connect(socket: &Path, cwd: &Path, options: &[&str]) -> std::io::Result<Self> {
         let args = [&["serve"], options].concat();
         let hello = json!({
-            "socketVersion": 1,
+            "socketVersion": 2,
             "acpipe": "test",
             "purpose": "client",
             "cwd": cwd,
             "args": args,
+            "files": Self::files(cwd, options),
         });
         Self::greet(socket, &hello)
+    }
+
+    /// Returns the files of options, as acpipe sends them for its command line.
+    fn files(cwd: &Path, options: &[&str]) -> Value {
+        let of = |name: &str| {
+            let at = options.iter().position(|option| *option == name)?;
+            let path = options[at + 1];
+            Some((path, std::fs::read_to_string(path).unwrap()))
+        };
+        let (file, text) = of("--config").unzip();
+        let file = file.map(|path| json!({"path": path, "isNamed": true}));
+        json!({
+            "config": {"userFile": file, "userText": text, "project": null, "foreign": [], "home": cwd},
+            "mcpConfig": of("--mcp-config").map(|(_, text)| text),
+        })
     }
 
     pub fn greet(socket: &Path, hello: &Value) -> std::io::Result<Self> {

@@ -92,7 +92,7 @@ fn daemon_has_the_variables_of_its_start_or_restart() {
         chosen.last().unwrap().clone()
     };
     let own = || {
-        let hello = json!({"socketVersion": 1, "acpipe": "test", "purpose": "control", "cwd": "/"});
+        let hello = json!({"socketVersion": 2, "acpipe": "test", "purpose": "control", "cwd": "/"});
         let mut client = Client::greet(&daemon.socket(), &hello).unwrap();
         client.initialize();
         assert_eq!(
@@ -278,10 +278,10 @@ fn invalid_first_lines_are_refused() {
     let daemon = Daemon::start(&[]);
     for hello in [
         json!([]),
-        json!({"socketVersion": 1}),
-        json!({"socketVersion": 1, "acpipe": "x", "purpose": "client", "cwd": "/", "args": ["agents", "list"]}),
-        json!({"socketVersion": 1, "acpipe": "x", "purpose": "client", "cwd": "/", "args": ["serve", "--no-such"]}),
-        json!({"socketVersion": 1, "acpipe": "x", "purpose": "client", "cwd": "/", "args": ["demo-agent"]}),
+        json!({"socketVersion": 2}),
+        json!({"socketVersion": 2, "acpipe": "x", "purpose": "client", "cwd": "/", "args": ["agents", "list"]}),
+        json!({"socketVersion": 2, "acpipe": "x", "purpose": "client", "cwd": "/", "args": ["serve", "--no-such"]}),
+        json!({"socketVersion": 2, "acpipe": "x", "purpose": "client", "cwd": "/", "args": ["demo-agent"]}),
     ] {
         let client = Client::greet(&daemon.socket(), &hello).unwrap();
         assert!(

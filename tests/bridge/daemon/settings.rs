@@ -81,21 +81,6 @@ fn agents_of_a_project_are_named_only_in_its_directory() {
 }
 
 #[test]
-fn pipe_in_place_of_a_configuration_is_refused() {
-    let daemon = Daemon::start(&[]);
-    let pipe = daemon.world.dir.join("pipe");
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-    assert!(made.unwrap().success());
-    let pipe = pipe.to_str().unwrap();
-    for option in ["--config", "--mcp-config"] {
-        let client = Client::connect(&daemon.socket(), &daemon.world.dir, &[option, pipe]);
-        let text = client.welcome["refused"]["message"].to_string();
-        assert!(text.contains("it is a pipe"), "{text}");
-    }
-    daemon.stop();
-}
-
-#[test]
 fn equal_command_lines_share_an_agent_process() {
     let world = World::new();
     let script = world.script(&json!({"session/prompt": [[say("x"), end("end_turn")]]}));

@@ -352,6 +352,7 @@ fn caller_learns_which_of_its_settings_a_live_session_does_not_have() {
         ("model", "", "model = \"large\"\n", false),
         ("instructions", "", "prompt = \"Be brief.\"\n", false),
         ("environment", "", "env = { A = \"b\" }\n", false),
+        ("childPerSession", "", "child_per_session = true\n", false),
         (
             "mcpServers",
             "",

@@ -149,7 +149,7 @@ fn client_that_never_reads_is_disconnected() {
     use std::io::Write as _;
     let daemon = Daemon::start(&[]);
     let mut stream = std::os::unix::net::UnixStream::connect(daemon.socket()).unwrap();
-    let hello = json!({"socketVersion": 1, "acpipe": "test", "purpose": "control", "cwd": "/"});
+    let hello = json!({"socketVersion": 2, "acpipe": "test", "purpose": "control", "cwd": "/"});
     writeln!(stream, "{hello}").unwrap();
     // The response has the id.
     let id = "x".repeat(1 << 20);

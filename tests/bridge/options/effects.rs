@@ -81,6 +81,16 @@ fn followed_log_of_the_daemon_shows_later_lines() {
 }
 
 #[test]
+fn log_file_of_the_daemon_is_named() {
+    let daemon = Daemon::start(&["--log-file", "own.log"]);
+    let output = daemon.run(&["daemon", "logs"], 0);
+    let text = String::from_utf8(output.stderr).unwrap();
+    let file = daemon.world.dir.join("own.log");
+    assert!(text.contains(&*file.to_string_lossy()), "{text}");
+    daemon.stop();
+}
+
+#[test]
 fn attach_finds_the_session_of_the_directory_and_prints_chunks() {
     let daemon = Daemon::start(&[]);
     let dir = daemon.world.dir.join("there");
