@@ -60,9 +60,13 @@ use args::hints::parse;
 use args::read_files::ReadFiles;
 use args::shared::PlaceArgs;
 use args::{AgentArgs, Cli, Persist, StoreArgs, Verb};
+pub use config::policy_of;
 use config::{ConfigTexts, LoadArgs};
 use logs::Logs;
+pub use man::definition;
+pub use schema::{FILES, render};
 use screen::stdout_error;
+pub use serve::serve_stdio;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -72,11 +76,6 @@ use std::sync::Arc;
 use std::time::Instant;
 use styles::{HEAD, Styles};
 use tracing::{info, warn};
-
-pub use config::policy_of;
-pub use man::definition;
-pub use schema::{FILES, render};
-pub use serve::serve_stdio;
 
 /// Runs the program and returns its exit code.
 #[must_use]

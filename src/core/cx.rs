@@ -3,6 +3,7 @@
 use super::agent::AgentAccess;
 use super::agent::servers::servers;
 use super::client_request::ClientRequestId;
+use super::dialects::traits;
 use super::effect::Effect;
 use super::error::Error;
 use super::event::CallId;
@@ -121,6 +122,13 @@ impl Cx<'_> {
 }
 
 impl Cx<'_> {
+    /// Requests the end of the claims of other sessions on the id that the agent has just given to this session.
+    pub fn end_other_claims(&mut self) {
+        if traits(self.agent.spec.protocol).remembers {
+            self.requests.push(SessionRequest::EndOtherClaims);
+        }
+    }
+
     /// Passes on the effects of the files and terminals that acpipe serves.
     pub fn take_host_effects(&mut self) {
         let effects = self.hosting.host.take_effects().into_iter();

@@ -132,7 +132,7 @@ impl Hub {
             known |= session
                 .talk
                 .turns
-                .url_completed(id, &mut session.talk.output, clients)
+                .url_completed(id, &mut session.talk.output, clients);
         });
         if !known {
             debug!(id, "URL of an unknown turn was opened");

@@ -19,7 +19,7 @@ impl Hub {
         if self.has_unsent(cx.clients) {
             self.catch_and_repair(cx, |hub, cx| {
                 hub.sessions.for_each_awake(|session| {
-                    session.talk.output.number_unsent_if_read(cx.clients)
+                    session.talk.output.number_unsent_if_read(cx.clients);
                 });
             });
         }

@@ -1,24 +1,14 @@
 //! Abandoned turns: turns whose cancel the agent does not answer. The session takes prompts again after a
 //! while, and the agent's other sessions continue.
 
+use super::turns::AbandonedPrompt;
 use super::{SessionMachine, SessionRequest};
 use crate::core::agent::connection::Call;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::CallId;
 use crate::core::limits::Timeout;
 use crate::core::turn_ending::Ending;
-use std::time::Instant;
 use tracing::warn;
-
-/// The unanswered prompt of an abandoned turn.
-#[derive(Debug)]
-pub struct AbandonedPrompt {
-    pub call: CallId,
-    /// When the wait for the response ends. `None` after that, while the session waits for turns of other
-    /// sessions of its agent.
-    pub until: Option<Instant>,
-}
 
 impl SessionMachine {
     /// Ends a turn whose cancel the agent does not answer. If the session has its own process, the process is

@@ -5,15 +5,7 @@ use super::restore::ClaimCheck;
 use super::{SessionMachine, SessionRequest, Stage};
 use crate::core::agent_session_record::AgentSessionRecord;
 use crate::core::cx::Cx;
-use crate::core::dialects::traits;
 use crate::proto::wire::{Rung, Strategy};
-
-/// Requests the end of the claims of other sessions on the id that the agent has just given to this session.
-pub(super) fn end_other_claims(cx: &mut Cx<'_>) {
-    if traits(cx.agent.spec.protocol).remembers {
-        cx.requests.push(SessionRequest::EndOtherClaims);
-    }
-}
 
 impl SessionMachine {
     /// Ends the claim of the session on an id under which the agent created a session for another one.

@@ -20,9 +20,6 @@ use crate::core::ids::AgentRef;
 use crate::core::limits::Timeout;
 use crate::core::log::Log;
 use crate::core::metrics::Counters;
-use crate::core::session::abandoned::AbandonedPrompt;
-use crate::core::session::claims::end_other_claims;
-use crate::core::session::lifecycle::stored_info;
 use crate::core::session::output::SessionOutput;
 use crate::core::session::pending::RequiredSettings;
 use crate::core::session::preamble::Preamble;
@@ -30,14 +27,13 @@ use crate::core::session::queue::Queue;
 use crate::core::session::restore::Restore;
 use crate::core::session::session_agents::SessionAgents;
 use crate::core::session::settings::SessionSettings;
-use crate::core::session::terms::{SessionTerms, Shown};
+use crate::core::session::stored_info::stored_info;
+use crate::core::session::terms::{SessionTerms, WatchedSession};
+use crate::core::session::turns::AbandonedPrompt;
 use crate::core::session::turns::SessionTurns;
 use crate::core::terms::{CallerTerms, Terms};
 use crate::core::timeout_error::TimedOut;
 use crate::core::turn::{TurnEvent, TurnView as _};
-use crate::core::view::chunks::ChunkSink as _;
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{Members, Raw, to_raw};
 use crate::proto::wire;
 use crate::proto::wire::{
     Protocol, Recovery, SessionActivity, SessionInfo, SessionOptions, SessionResult, SessionStage,
@@ -238,6 +234,7 @@ impl Conversation {
     }
 
     /// Returns the work of the session in the form that clients receive.
+    #[must_use]
     pub fn work(&self) -> SessionActivity {
         if !self.output.requests().is_empty() {
             SessionActivity::Waiting
@@ -270,7 +267,7 @@ impl Conversation {
         }
         // A storage error is reported by the turn that hits it.
         let _ = self.identify(cx);
-        end_other_claims(cx);
+        cx.end_other_claims();
     }
 
     /// Removes the session from the agent's directory. Later updates under its agent session ids belong to no
@@ -386,7 +383,7 @@ impl Conversation {
     /// Checks again whether the agent asks, after the session's state has changed.
     pub fn recheck_asking(&mut self, cx: &mut Cx<'_>) {
         if matches!(self.stage, Stage::Live { .. }) {
-            let shown = Shown {
+            let shown = WatchedSession {
                 settings: &self.settings,
                 output: &mut self.output,
                 turn: self.turns.id(),
@@ -405,50 +402,6 @@ impl Conversation {
         self.output.notify(&notice, clients);
     }
 
-    /// Records context usage that was reported outside of any turn.
-    pub fn set_context(
-        &mut self,
-        figures: &Members<'_>,
-        cost: Option<f64>,
-        clients: &mut dyn ClientSinks,
-    ) {
-        self.turns.note_cost(cost);
-        let mut news = Members::default();
-        news.set_owned("context", figures);
-        self.set_state(&news, clients);
-    }
-
-    /// Merges changed modes, options, commands or title, and notifies the clients.
-    pub fn set_state(&mut self, news: &Members<'_>, clients: &mut dyn ClientSinks) {
-        let is_live = self.agent_session().is_some();
-        self.settings.report(news, is_live);
-        self.notify_state(clients);
-    }
-
-    /// Notifies the clients of the whole state.
-    pub fn notify_state(&mut self, clients: &mut dyn ClientSinks) {
-        let state = Value::Object(self.settings.state().clone());
-        let data = to_raw(&state);
-        // The chunk is not part of the message. If it would fill the log, `session/state` alone reports the
-        // state.
-        if self.turns.id().is_some() && self.settings.may_log(data.get().len()) {
-            self.turns.with_turn(&mut self.output, clients, |_, sink| {
-                sink.chunk(&Chunk::DataSession {
-                    id: "session",
-                    data: Raw(&data),
-                    transient: true,
-                });
-            });
-        }
-        self.output.number_unsent(clients);
-        let notice = Notice::SessionState(wire::StateParams {
-            session_id: self.id.clone(),
-            state,
-            queue: self.queue.waiting_prompts(),
-        });
-        self.output.notify(&notice, clients);
-    }
-
     /// Restarts the timeout of the agent's opening of the session after output of its process.
     pub fn restart_opening_step(&mut self, last_activity: Instant, limit: Option<Duration>) {
         if let Stage::Opening(restore) = &mut self.stage {
@@ -457,11 +410,13 @@ impl Conversation {
     }
 
     /// Creates the error of a wait that timed out.
+    #[must_use]
     pub fn timeout(&self, wait: Timeout, what: &str, advice: &str, cx: &Cx<'_>) -> Error {
         let limit = cx.limits().of(wait).unwrap_or_default();
         self.timeout_after(wait, limit, what, advice, cx)
     }
 
+    #[must_use]
     pub fn timeout_after(
         &self,
         wait: Timeout,

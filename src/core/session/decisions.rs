@@ -4,10 +4,12 @@
 //! requests that are still to be carried out. The policy or a client decides; the result goes to the agent, the turn and
 //! the ledger of the [`Conversation`]. Prompts, the opening of the session and files belong to others.
 
+mod against_policy;
 pub mod client_requests;
 pub mod permissions;
 pub mod questions;
 pub mod unapproved_runs;
+pub mod updated_call;
 
 use crate::core::cx::Cx;
 use crate::core::decision::Decision;
@@ -26,7 +28,7 @@ pub struct Decisions {
     /// Feedback of the user that the agent did not receive, as text for the next prompt.
     pub(super) late_feedback: Vec<String>,
     /// Decisions on file and terminal requests, to be carried out after the current event.
-    pub(super) host_decisions: Vec<(Ticket, Decision)>,
+    pub(super) of_host_calls: Vec<(Ticket, Decision)>,
 }
 
 impl Decisions {
@@ -57,12 +59,12 @@ impl Decisions {
         talk: &mut Conversation,
         cx: &mut Cx<'_>,
     ) {
-        self.host_decisions.push((ticket, decision.clone()));
+        self.of_host_calls.push((ticket, decision.clone()));
         cx.hosting.note_decision(&talk.id);
     }
 
     /// Takes the decisions on file and terminal requests that are to be carried out.
     pub fn take_host_decisions(&mut self) -> Vec<(Ticket, Decision)> {
-        std::mem::take(&mut self.host_decisions)
+        std::mem::take(&mut self.of_host_calls)
     }
 }

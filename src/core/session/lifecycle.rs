@@ -1,14 +1,12 @@
 //! Lifecycle of a session: loss by its agent, renaming, close, release, and its entry in lists.
 
 use super::{SessionMachine, SessionRequest};
-use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::Token;
 use crate::core::cx::Cx;
 use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::store::Card;
 use crate::core::turn_ending::Ending;
-use crate::proto::wire::{SessionInfo, SessionStage, Strategy};
+use crate::proto::wire::Strategy;
 
 impl SessionMachine {
     /// Handles the loss of the session at an agent that still serves others. The next prompt restores it.
@@ -159,30 +157,5 @@ impl SessionMachine {
             && self.talk.abandoned.is_none()
             && self.talk.settings.pending().is_empty()
             && !self.talk.is_opening()
-    }
-}
-
-/// Returns the list entry of a stored session that is not open.
-#[must_use]
-pub fn stored_info(card: Card) -> SessionInfo {
-    SessionInfo {
-        agent: card.shown_agent(),
-        session_id: Some(card.session_id),
-        agent_session_id: card.agent_session_id,
-        agent_name: Some(card.agent_name.unwrap_or_else(|| DEFAULT_AGENT.to_owned())),
-        state: SessionStage::Resting,
-        turn_id: None,
-        activity: None,
-        clients: None,
-        cwd: card.cwd,
-        title: card.title,
-        mode: card.mode,
-        model: card.model,
-        created_at: Some(card.created_at),
-        updated_at: Some(card.updated_at),
-        messages: Some(card.messages),
-        seq: Some(card.seq),
-        corrupt_lines: None,
-        waiting_for: None,
     }
 }

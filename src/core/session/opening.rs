@@ -1,10 +1,10 @@
 //! Restore of a session at its agent: one call after the other, in the order of the strategies allowed.
 
-use super::claims::end_other_claims;
 use super::doubts::nothing_left;
 use super::receipt::TakenSession;
 use super::restore::Adoption;
-use super::terms::Shown;
+use super::restore::load_quiet;
+use super::terms::WatchedSession;
 use super::terms::asking::opening_options;
 use super::{RequiredSettings, SessionAgents, SessionMachine, SessionRequest, Stage};
 use crate::core::agent::connection::Call;
@@ -22,15 +22,6 @@ use crate::core::replay::Replay;
 use crate::core::restore_plan::RestoreFacts;
 use crate::proto::json::Members;
 use crate::proto::wire::{Memory, Rung, Strategy};
-use std::time::Duration;
-
-/// Time an agent must be quiet after a load. Some agents replay the history after their response.
-pub const LOAD_QUIET: Duration = Duration::from_millis(250);
-
-/// Returns the time an agent must be quiet after it answered a load.
-pub(super) fn load_quiet(cx: &Cx<'_>) -> Duration {
-    LOAD_QUIET.max(cx.agent.definition.quirks.late_replay())
-}
 
 /// Drops a call for the session, whose result is not needed.
 fn forget_call(call: Option<CallId>, cx: &mut Cx<'_>) {
@@ -306,7 +297,7 @@ impl SessionMachine {
             directory.add(agent_session, self.talk.id.clone());
         }
         if rung == Rung::New || forked {
-            end_other_claims(cx);
+            cx.end_other_claims();
         }
         self.begin_to_restore_settings(cx);
     }
@@ -323,7 +314,7 @@ impl SessionMachine {
         };
         let reported = restore.has_reported();
         let chosen = restore.take_chosen_mode();
-        let shown = Shown {
+        let shown = WatchedSession {
             settings: &self.talk.settings,
             output: &mut self.talk.output,
             turn: self.talk.turns.id(),

@@ -247,14 +247,14 @@ impl SessionOutput {
     pub fn send_open_requests(
         &mut self,
         client: ClientId,
-        can: &ClientCapabilities,
+        can: ClientCapabilities,
         is_unlimited: bool,
         clients: &mut dyn ClientSinks,
     ) {
         let seq = self.log.seq();
         let subscribers = &mut self.subscribers;
         self.requests
-            .send_to(client, can, is_unlimited, |id, request| {
+            .send_to(client, &can, is_unlimited, |id, request| {
                 subscribers.request(client, seq, (id, request), clients);
             });
     }

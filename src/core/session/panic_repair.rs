@@ -55,7 +55,7 @@ impl SessionMachine {
         self.talk
             .turns
             .with_turn(&mut self.talk.output, clients, |turn, sink| {
-                turn.fail(error, sink)
+                turn.fail(error, sink);
             });
     }
 }

@@ -51,9 +51,14 @@ impl SessionMachine {
 
     /// Handles the agent's start of background work: a prompt that is on its way waits meanwhile.
     pub fn background_begins(&mut self, cx: &mut Cx<'_>) {
-        let (decisions, talk) = (&mut self.decisions, &mut self.talk);
-        self.prompting.background_begins(decisions, talk, cx);
-        self.replace_gone(cx);
+        // The answered turn receives no more updates.
+        let running = self.talk.turns.prompted();
+        if running.is_some_and(|running| running.ended.is_some()) {
+            self.end_answered(cx);
+        }
+        if let Some(running) = self.talk.turns.prompted_mut() {
+            running.waits_for_background = true;
+        }
     }
 
     /// Handles the agent's start of the prompt that waited for the background turn.

@@ -31,7 +31,7 @@ pub struct Prompting {
     /// Strategy that restored the session. Set only while a new session may replace it.
     pub(super) restored_by: Option<Rung>,
     /// Error that shows that the agent does not have the session, which is to be replaced.
-    gone: Option<Error>,
+    gone: Option<Box<Error>>,
 }
 
 impl Prompting {
@@ -45,7 +45,7 @@ impl Prompting {
     }
 
     /// Takes the error that shows that the agent does not have the session.
-    pub fn take_gone(&mut self) -> Option<Error> {
+    pub fn take_gone(&mut self) -> Option<Box<Error>> {
         self.gone.take()
     }
 }

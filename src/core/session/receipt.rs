@@ -133,7 +133,7 @@ impl SessionMachine {
             self.talk.log_identity(at);
         }
         replayed.consume(first, |message| {
-            self.talk.output.record_message(at, message)
+            self.talk.output.record_message(at, message);
         });
         if is_large && let Err(error) = self.talk.output.begin_write() {
             if is_new {

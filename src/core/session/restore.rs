@@ -10,6 +10,7 @@ mod settings;
 
 use super::{RequiredSettings, SettingsRestore};
 use crate::core::client::Token;
+use crate::core::cx::Cx;
 use crate::core::error::Error;
 use crate::core::event::{CallId, Original, Update};
 use crate::core::restore_plan::{RestoreFacts, RestorePlan};
@@ -19,7 +20,7 @@ use crate::proto::wire::{AgentCapabilities, Attempt, Rung, Strategy};
 pub use history::{REPLAY_LIMIT, RestoredHistory};
 pub use lookup::{Adoption, ListPage, Listed, PAGES};
 use serde_json::{Map, Value};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Step of a restore: what the session waits for.
 #[derive(Debug, Default)]
@@ -413,4 +414,12 @@ impl Restore {
             _ => "cannot open the session: the agent did not finish",
         }
     }
+}
+
+/// Time an agent must be quiet after a load. Some agents replay the history after their response.
+pub const LOAD_QUIET: Duration = Duration::from_millis(250);
+
+/// Returns the time an agent must be quiet after it answered a load.
+pub fn load_quiet(cx: &Cx<'_>) -> Duration {
+    LOAD_QUIET.max(cx.agent.definition.quirks.late_replay())
 }

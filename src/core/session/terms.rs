@@ -46,7 +46,7 @@ pub struct SessionTerms {
 }
 
 /// State of the session that the watch over the agent reads, and the turn in which it warns.
-pub struct Shown<'a> {
+pub struct WatchedSession<'a> {
     pub settings: &'a SessionSettings,
     pub output: &'a mut SessionOutput,
     pub turn: Option<&'a str>,

@@ -227,15 +227,15 @@ impl SessionMachine {
             SessionTimer::Answer => self.decisions.time_out_requests(&mut self.talk, cx),
             SessionTimer::ClientRequest => {
                 self.host_calls
-                    .time_out_client_requests(&mut self.decisions, &mut self.talk, cx)
+                    .time_out_client_requests(&mut self.decisions, &mut self.talk, cx);
             }
             SessionTimer::Quiet => {
                 self.prompting
-                    .end_quiet_turn(&mut self.decisions, &mut self.talk, cx)
+                    .end_quiet_turn(&mut self.decisions, &mut self.talk, cx);
             }
             SessionTimer::RetryPause => {
                 self.prompting
-                    .end_pause(&mut self.decisions, &mut self.talk, cx)
+                    .end_pause(&mut self.decisions, &mut self.talk, cx);
             }
             SessionTimer::NextAttempt => self.prompting.reopen_for_attempt(cx),
             SessionTimer::Setting => self.time_out_settings(cx),

@@ -19,7 +19,7 @@ use crate::core::view::chunks::ChunkView;
 use crate::proto::wire::{Activity, ActivityParams, RunningTurn, Waiting};
 pub use background_turn::BackgroundTurn;
 pub use background_updates::{BACKGROUND_QUIET_LIMIT, BackgroundEnd, is_passing};
-pub use running::{EndedMessage, Running};
+pub use running::{AbandonedPrompt, EndedMessage, Running};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

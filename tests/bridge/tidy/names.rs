@@ -10,7 +10,6 @@ use std::path::Path;
 
 /// Names of several types, with the number of types.
 const REPEATED: &[(&str, usize)] = &[
-    ("AcpConnection", 2),
     ("Activity", 2),
     ("Answer", 3),
     ("Block", 3),
@@ -39,7 +38,6 @@ const REPEATED: &[(&str, usize)] = &[
     ("Outcome", 2),
     ("Page", 2),
     ("Params", 2),
-    ("Pending", 2),
     ("Permission", 2),
     ("Phase", 2),
     ("Policy", 2),
@@ -55,14 +53,13 @@ const REPEATED: &[(&str, usize)] = &[
     ("Role", 2),
     ("Rule", 2),
     ("RunOutcome", 2),
-    ("Session", 4),
+    ("Session", 3),
     ("Sessions", 2),
-    ("SignIn", 2),
     ("Stage", 3),
     ("StopReason", 2),
     ("Subject", 2),
     ("ToolCall", 2),
-    ("Turn", 4),
+    ("Turn", 3),
     ("UnusableLine", 2),
     ("Update", 2),
 ];

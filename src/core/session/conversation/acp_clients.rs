@@ -91,6 +91,7 @@ impl Conversation {
     }
 
     /// Adds the agent's own request to a request for clients, if a client speaks ACP.
+    #[must_use]
     pub fn with_original(
         &self,
         request: ClientRequest,
@@ -105,6 +106,7 @@ impl Conversation {
 
     /// Returns a request of the agent with the client's id of the session; `None` without a client that speaks
     /// ACP.
+    #[must_use]
     pub fn original(&self, method: &str, params: &RawValue) -> Option<AcpRequest> {
         let own = self.agent_session().unwrap_or_default();
         let request = || AcpRequest::of(method, Some(params)).in_session(own, &self.id);

@@ -10,8 +10,8 @@ use crate::core::event::CallId;
 use crate::core::limits::Timeout;
 use crate::core::log::{FORMAT, Identity, Record};
 use crate::core::metrics::TurnOutcome;
-use crate::core::session::abandoned::AbandonedPrompt;
 use crate::core::session::summary::{TurnTiming, summarize};
+use crate::core::session::turns::AbandonedPrompt;
 use crate::core::session::{Conversation, SessionRequest};
 use crate::core::shared::{PendingStoreReply, StoreCall};
 use crate::core::turn_ending::Ending;
@@ -103,7 +103,7 @@ impl Conversation {
             if self.turns.id() == Some(&turn) {
                 self.turns
                     .with_turn(&mut self.output, cx.clients, |turn, sink| {
-                        turn.cut_off(&error, sink)
+                        turn.cut_off(&error, sink);
                     });
                 continue;
             }

@@ -1,19 +1,70 @@
 //! Routing of the agent's updates: to the running turn, to the background turn, or to the restore.
 
 use crate::core::agent::directory::state_news;
+use crate::core::client::Notice;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::event::{Original, Update};
 use crate::core::idle_timer::update_name;
 use crate::core::limits::Timeout;
+use crate::core::session::restore::load_quiet;
 use crate::core::session::turns::{BackgroundEnd, is_passing};
 use crate::core::session::{Conversation, Stage};
 use crate::core::turn::Renamed;
 use crate::core::update_run::UpdateRun;
+use crate::core::view::chunks::ChunkSink as _;
+use crate::proto::chunk::Chunk;
+use crate::proto::json::{Members, Raw, to_raw};
+use crate::proto::wire;
+use serde_json::Value;
 use std::time::Instant;
 use tracing::debug;
 
 impl Conversation {
+    /// Records context usage that was reported outside of any turn.
+    pub fn set_context(
+        &mut self,
+        figures: &Members<'_>,
+        cost: Option<f64>,
+        clients: &mut dyn ClientSinks,
+    ) {
+        self.turns.note_cost(cost);
+        let mut news = Members::default();
+        news.set_owned("context", figures);
+        self.set_state(&news, clients);
+    }
+
+    /// Merges changed modes, options, commands or title, and notifies the clients.
+    pub fn set_state(&mut self, news: &Members<'_>, clients: &mut dyn ClientSinks) {
+        let is_live = self.agent_session().is_some();
+        self.settings.report(news, is_live);
+        self.notify_state(clients);
+    }
+
+    /// Notifies the clients of the whole state.
+    pub fn notify_state(&mut self, clients: &mut dyn ClientSinks) {
+        let state = Value::Object(self.settings.state().clone());
+        let data = to_raw(&state);
+        // The chunk is not part of the message. If it would fill the log, `session/state` alone reports the
+        // state.
+        if self.turns.id().is_some() && self.settings.may_log(data.get().len()) {
+            self.turns.with_turn(&mut self.output, clients, |_, sink| {
+                sink.chunk(&Chunk::DataSession {
+                    id: "session",
+                    data: Raw(&data),
+                    transient: true,
+                });
+            });
+        }
+        self.output.number_unsent(clients);
+        let notice = Notice::SessionState(wire::StateParams {
+            session_id: self.id.clone(),
+            state,
+            queue: self.queue.waiting_prompts(),
+        });
+        self.output.notify(&notice, clients);
+    }
+
     /// Replaces the agent's ids of tool calls in an update by the ids of the calls.
     pub fn identify_calls(&mut self, subagent: Option<&str>, update: &mut Update<'_>) -> Renamed {
         if let Stage::Opening(restore) = &mut self.stage
@@ -49,7 +100,7 @@ impl Conversation {
         }
         self.turns
             .with_turn(&mut self.output, client, |turn, sink| {
-                turn.update(update, original, sink)
+                turn.update(update, original, sink);
             });
         Some(match update {
             Update::Tool(tool) => {
@@ -110,7 +161,7 @@ impl Conversation {
             (None, _) => {
                 self.turns
                     .with_turn(&mut self.output, cx.clients, |turn, sink| {
-                        turn.update(update, original, sink)
+                        turn.update(update, original, sink);
                     });
             }
             (Some(id), _) => self
@@ -213,10 +264,7 @@ impl Conversation {
         if restore.is_setting() {
             return news.is_some();
         }
-        let deadlines = (
-            cx.until(Timeout::Open),
-            cx.now + crate::core::session::opening::load_quiet(cx),
-        );
+        let deadlines = (cx.until(Timeout::Open), cx.now + load_quiet(cx));
         restore.replay(update, original, cx.now, deadlines);
         true
     }

@@ -19,7 +19,7 @@ use crate::core::session::Conversation;
 use crate::core::session::Decisions;
 use crate::core::session::UndeliveredFeedback;
 use crate::core::session::conversation::acp_clients::own_answer;
-use crate::core::session::decisions::questions::updated_call;
+use crate::core::session::decisions::updated_call::updated_call;
 use crate::core::shared::RequestOwner;
 use crate::core::timeout_error::millis;
 use crate::core::turn::written;
@@ -109,7 +109,7 @@ impl Decisions {
         let can = declaration.capabilities;
         let is_unlimited = cx.limits().of(Timeout::Answer).is_none();
         talk.output
-            .send_open_requests(client, &can, is_unlimited, cx.clients);
+            .send_open_requests(client, can, is_unlimited, cx.clients);
     }
 
     /// Handles a client that can no longer answer. Requests that no other client can answer are decided, or wait

@@ -12,8 +12,8 @@ use crate::core::event::{OptionKind, Permission, PermissionOption};
 use crate::core::host::Ticket;
 use crate::core::limits::Timeout;
 use crate::core::policy::{Effect, Subject, Verdict};
+use crate::core::session::decisions::against_policy::is_against;
 use crate::core::session::decisions::client_requests::RequestDraft;
-use crate::core::session::decisions::unapproved_runs::is_against;
 use crate::core::session::terms::asking::judges_calls;
 use crate::core::session::{Conversation, Decisions};
 use crate::core::timeout_error::millis;
@@ -181,6 +181,7 @@ impl Decisions {
     }
 
     /// Returns the policy's verdict on a subject, with the tool lists of the session.
+    #[must_use]
     pub fn verdict(&self, subject: &Subject, talk: &Conversation, cx: &Cx<'_>) -> Verdict {
         let policy = cx.policy();
         if traits(cx.agent.spec.protocol).enforces_tool_lists {
@@ -192,6 +193,7 @@ impl Decisions {
 
     /// Returns the policy's verdict on a call for which the agent requests no permission: the tool lists of the
     /// session count, also where the agent enforces them.
+    #[must_use]
     pub fn verdict_without_request(
         &self,
         subject: &Subject,

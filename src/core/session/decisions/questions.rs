@@ -11,6 +11,7 @@ use crate::core::limits::Timeout;
 use crate::core::policy::{Effect, Subject, ToolProperties};
 use crate::core::request_key::RequestKey;
 use crate::core::session::decisions::client_requests::RequestDraft;
+use crate::core::session::decisions::updated_call::updated_call;
 use crate::core::session::{Conversation, Decisions};
 use crate::core::timeout_error::millis;
 use crate::core::turn::with_call_id;
@@ -152,6 +153,7 @@ impl Decisions {
     }
 
     /// Returns the subject of a call that is described by an update alone.
+    #[must_use]
     pub fn subject_of_call(&self, call: &ToolUpdate<'_>, talk: &Conversation) -> Subject {
         let tool = ToolProperties {
             name: call.name.as_deref(),
@@ -163,25 +165,4 @@ impl Decisions {
         };
         Subject::of_tool(&tool, &talk.cwd)
     }
-}
-
-/// Returns the call of a request with the input of the decision; `None` if the decision has none, or the agent
-/// runs the call only with its own input.
-pub fn updated_call(
-    open: &OpenRequest,
-    decision: &Decision,
-    cx: &Cx<'_>,
-) -> Option<ToolUpdate<'static>> {
-    let input = decision.updated_input.as_deref()?;
-    let connection = cx.agent.connection.as_ref();
-    let connection = connection.filter(|connection| connection.number == open.agent)?;
-    if open.ticket.is_some() {
-        return None;
-    }
-    let rewrite = connection.request(&open.key)?.rewrite?;
-    let mut call = rewrite(input)?;
-    if let Some(id) = &open.about.question().tool {
-        call.id = id.clone().into();
-    }
-    Some(call)
 }

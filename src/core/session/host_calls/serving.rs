@@ -248,7 +248,7 @@ impl HostCalls {
             Some(HostServer::Client(client)) => client,
             Some(HostServer::Acpipe) => {
                 if let Some(request) = self.begin_own(ticket) {
-                    self.serve(ticket, request, talk, cx);
+                    serve(ticket, request, talk, cx);
                 }
                 return;
             }
@@ -270,30 +270,6 @@ impl HostCalls {
         talk.output.number_unsent(cx.clients);
         let request = Arc::new(request);
         talk.output.request(client, (id, &request), cx.clients);
-    }
-
-    pub fn serve(
-        &mut self,
-        ticket: Ticket,
-        request: HostRequest,
-        talk: &mut Conversation,
-        cx: &mut Cx<'_>,
-    ) {
-        if matches!(request, HostRequest::ReleaseTerminal { .. }) {
-            // This is the last chance to show its output.
-            talk.turns
-                .show_terminals(&mut cx.hosting.host, &mut talk.output, cx.clients);
-        }
-        let mut env = nested::environment();
-        if cx.agent.connection.is_some() {
-            env.0.extend(cx.agent.spec.env.0.clone());
-        }
-        let place = HostScope {
-            roots: talk.roots(),
-            env,
-        };
-        cx.hosting.host.ask(ticket, &talk.id, &place, request);
-        cx.requests.push(SessionRequest::SettleHost);
     }
 
     /// Handles a client's response to a forwarded request. Returns `false` if `id` is not such a request.
@@ -357,7 +333,7 @@ impl HostCalls {
             let is_served = answer.is_ok();
             talk.turns
                 .with_turn(&mut talk.output, cx.clients, |turn, sink| {
-                    turn.served(tool, is_served, sink)
+                    turn.served(tool, is_served, sink);
                 });
         }
         // A later connection may use the same key.
@@ -487,4 +463,23 @@ fn send_answer(key: &RequestKey, answer: Result<&HostAnswer, &Error>, cx: &mut C
     if let Some(connection) = &mut cx.agent.connection {
         connection.answer(key, AgentAnswer::Host(answer));
     }
+}
+
+/// Has acpipe carry out a request.
+fn serve(ticket: Ticket, request: HostRequest, talk: &mut Conversation, cx: &mut Cx<'_>) {
+    if matches!(request, HostRequest::ReleaseTerminal { .. }) {
+        // This is the last chance to show its output.
+        talk.turns
+            .show_terminals(&mut cx.hosting.host, &mut talk.output, cx.clients);
+    }
+    let mut env = nested::environment();
+    if cx.agent.connection.is_some() {
+        env.0.extend(cx.agent.spec.env.0.clone());
+    }
+    let place = HostScope {
+        roots: talk.roots(),
+        env,
+    };
+    cx.hosting.host.ask(ticket, &talk.id, &place, request);
+    cx.requests.push(SessionRequest::SettleHost);
 }

@@ -3,21 +3,20 @@
 
 use crate::core::agent::STOPPING;
 use crate::core::agent::connection::Call;
-use crate::core::cause::cause;
 use crate::core::cx::Cx;
-use crate::core::dialect::{AgentCall, AgentText, TextMeaning};
+use crate::core::dialect::AgentCall;
 use crate::core::dialects::traits;
 use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::core::event::{StopReason, TurnEnd};
 use crate::core::idle_timer::IdleTimer;
 use crate::core::limits::Timeout;
 use crate::core::prompt_parts::parts_for;
-use crate::core::retry::{MAX_ATTEMPTS, Pause, RETRY_PAUSE, RetryDecision, printed_failure};
-use crate::core::session::failures::is_command;
+use crate::core::retry::{MAX_ATTEMPTS, Pause, RETRY_PAUSE, RetryDecision};
 use crate::core::session::one_shot::attempt_notice;
+use crate::core::session::prompting::structured_answer::schema_request;
 use crate::core::session::prompting::structured_answer::with_request;
 use crate::core::session::restore::{ListPage, PAGES};
-use crate::core::session::{Conversation, Decisions, Prompting, Running, SessionRequest, Stage};
+use crate::core::session::{Conversation, Decisions, Prompting, SessionRequest, Stage};
 use crate::core::turn::{TurnEvent, TurnView as _};
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
@@ -150,7 +149,7 @@ impl Prompting {
         let protocol = cx.agent.spec.protocol;
         let running = talk.turns.prompted().filter(|r| !r.attempts.is_repair());
         let request =
-            running.and_then(|r| self.schema_request(protocol, r.attempts.message(), talk));
+            running.and_then(|r| schema_request(&talk.settings, protocol, r.attempts.message()));
         let (Some(running), Some(connection), Some(agent_session)) = (
             talk.turns.prompted_mut(),
             &mut cx.agent.connection,
@@ -189,7 +188,7 @@ impl Prompting {
         let running = talk.turns.prompted_mut();
         match running.and_then(|running| running.attempts.pause.take()) {
             Some(Pause::Lookup { refusal, .. }) => {
-                self.end_turn(Ending::Answered(refusal), decisions, talk, cx)
+                self.end_turn(Ending::Answered(refusal), decisions, talk, cx);
             }
             Some(Pause::Transient { .. } | Pause::Stale(_)) => self.send_again(decisions, talk, cx),
             None => {}
@@ -270,7 +269,7 @@ impl Prompting {
         match (page, agent_session) {
             (Some((ids, next)), Some(own)) if silent && !ids.contains(&own) => match next {
                 Some(cursor) if pages < PAGES => {
-                    self.look_up(refusal, (pages, Some(cursor)), talk, cx)
+                    self.look_up(refusal, (pages, Some(cursor)), talk, cx);
                 }
                 Some(_) => self.end_turn(Ending::Answered(refusal), decisions, talk, cx),
                 None => {
@@ -289,7 +288,7 @@ impl Prompting {
         {
             running.attempts.pause = Some(Pause::Stale(error.clone()));
         }
-        self.gone = Some(error.clone());
+        self.gone = Some(Box::new(error.clone()));
     }
 
     /// Sends the prompt again that failed in the stale session, now that the new one is live. Returns `true`
@@ -349,6 +348,7 @@ impl Prompting {
     }
 
     /// When the session is opened for the next attempt; `None` if its call is answered meanwhile.
+    #[must_use]
     pub fn reopen_at(&self, talk: &Conversation) -> Option<Instant> {
         let is_awaited = !talk.queue.is_empty() || self.is_between_sessions(talk);
         self.one_shot.as_ref().filter(|_| is_awaited)?.reopen_at
@@ -449,96 +449,8 @@ impl Prompting {
     }
 
     /// Returns `true` if the session is not opened yet for its prompts because the next attempt has to wait.
+    #[must_use]
     pub fn waits_for_attempt(&self, talk: &Conversation) -> bool {
         self.reopen_at(talk).is_some() && matches!(talk.stage, Stage::Resting)
-    }
-
-    /// Adds the error that an agent's answer to a prompt does not report: the agent reported a failure
-    /// separately, ended the turn with a stop reason such as `error`, or produced no output.
-    pub fn find_failure(&self, ending: Ending, talk: &Conversation, cx: &Cx<'_>) -> Ending {
-        let Ending::Answered(end) = &ending else {
-            return ending;
-        };
-        let Some(running) = talk.turns.prompted().filter(|r| !r.is_cancelled()) else {
-            return ending;
-        };
-        if end.error.is_some() || end.stop_reason == StopReason::Cancelled {
-            return ending;
-        }
-        let error = self
-            .reported_failure(running, end, talk, cx)
-            .or_else(|| printed_failure(running.attempts.said(&running.turn), end))
-            .or_else(|| self.empty_turn(running, end, talk, cx));
-        match error {
-            Some(error) => ending.with_error(error),
-            None => ending,
-        }
-    }
-
-    /// Returns the failure that the agent reported in the turn. The text after the report is the reason.
-    pub fn reported_failure(
-        &self,
-        running: &Running,
-        end: &TurnEnd,
-        talk: &Conversation,
-        cx: &Cx<'_>,
-    ) -> Option<Error> {
-        let said = running.turn.failure_text(end)?;
-        if said.is_empty() {
-            let message = "the agent reported a failed turn without a reason";
-            let error = Error::new(ErrorKind::Session, message);
-            return Some(self.with_stderr(error, running, talk, cx));
-        }
-        let connection = cx.agent.connection.as_ref()?;
-        match connection.meaning(AgentText::Error(said)) {
-            TextMeaning::Error(error) => Some(error),
-            _ => None,
-        }
-    }
-
-    pub fn empty_turn(
-        &self,
-        running: &Running,
-        end: &TurnEnd,
-        talk: &Conversation,
-        cx: &Cx<'_>,
-    ) -> Option<Error> {
-        let silent = end.stop_reason == StopReason::EndTurn
-            && end.structured_output.is_none()
-            && !running.turn.has_output();
-        if !silent
-            || end.of_command
-            || is_command(&running.attempts.prompt.message, talk.settings.state())
-        {
-            return None;
-        }
-        let error = Error::new(
-            ErrorKind::EmptyTurn,
-            "The agent ended its turn without any output.",
-        );
-        Some(self.with_stderr(error, running, talk, cx))
-    }
-
-    /// Adds the agent's stderr of the turn to an error, and a line that looks like the cause to its message.
-    pub fn with_stderr(
-        &self,
-        mut error: Error,
-        running: &Running,
-        talk: &Conversation,
-        cx: &Cx<'_>,
-    ) -> Error {
-        let connection = cx.agent.connection.as_ref();
-        let process = connection.and_then(|c| c.process_of(talk.agent_session(), talk.asked()));
-        let secrets = &cx.shared.settings.secrets;
-        let stderr = process.map(|p| p.health.stderr_since(running.stderr_at, secrets));
-        let stderr = stderr.unwrap_or_default();
-        if stderr.trim().is_empty() {
-            return error;
-        }
-        if let Some(line) = cause(&stderr) {
-            let message = error.message.trim_end_matches('.');
-            error.message = format!("{message}; stderr: {line}");
-        }
-        error.with_end("stderr", &stderr)
     }
 }

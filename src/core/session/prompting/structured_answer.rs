@@ -1,15 +1,21 @@
 //! Answers that must match an output schema: the request for one, its check, and its one repair.
 
+use crate::core::cause::cause;
 use crate::core::cx::Cx;
 use crate::core::dialect::PromptPart;
+use crate::core::dialect::{AgentText, TextMeaning};
 use crate::core::dialects::traits;
+use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{StopReason, TurnEnd};
 use crate::core::output_schema::{OutputSchema, Violation, first_request, json_in, mismatch};
 use crate::core::retry::Forgotten;
+use crate::core::retry::printed_failure;
 use crate::core::session::Conversation;
 use crate::core::session::Decisions;
 use crate::core::session::Prompting;
 use crate::core::session::failures::is_command;
+use crate::core::session::settings::SessionSettings;
+use crate::core::session::turns::Running;
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
@@ -20,19 +26,130 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use tracing::info;
 
+/// Returns the request for an answer that matches the output schema, as the last part of a prompt. `None`
+/// without a schema, for a command of the agent, and for an agent that was given the schema.
+#[must_use]
+pub fn schema_request(
+    settings: &SessionSettings,
+    protocol: Protocol,
+    message: &Value,
+) -> Option<String> {
+    let schema = settings.options().output_schema.as_ref()?;
+    let is_needed = !traits(protocol).takes_output_schema && !is_command(message, settings.state());
+    is_needed.then(|| first_request(schema))
+}
+
 impl Prompting {
-    /// Returns the request for an answer that matches the output schema, as the last part of a prompt. `None`
-    /// without a schema, for a command of the agent, and for an agent that was given the schema.
-    pub fn schema_request(
+    /// Ends an answered turn, or sends its prompt again.
+    pub fn end_answered(
+        &mut self,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
+        let ending = talk.turns.prompted_mut().and_then(|r| r.ended.take());
+        if let Some(ending) = ending {
+            let ending = self.find_failure(ending, talk, cx);
+            let ending = self.try_again(ending, decisions, talk, cx);
+            if let Some(ending) =
+                ending.and_then(|ending| self.check_answer(ending, decisions, talk, cx))
+            {
+                self.end_turn(ending, decisions, talk, cx);
+            }
+        }
+    }
+
+    /// Adds the error that an agent's answer to a prompt does not report: the agent reported a failure
+    /// separately, ended the turn with a stop reason such as `error`, or produced no output.
+    #[must_use]
+    pub fn find_failure(&self, ending: Ending, talk: &Conversation, cx: &Cx<'_>) -> Ending {
+        let Ending::Answered(end) = &ending else {
+            return ending;
+        };
+        let Some(running) = talk.turns.prompted().filter(|r| !r.is_cancelled()) else {
+            return ending;
+        };
+        if end.error.is_some() || end.stop_reason == StopReason::Cancelled {
+            return ending;
+        }
+        let error = self
+            .reported_failure(running, end, talk, cx)
+            .or_else(|| printed_failure(running.attempts.said(&running.turn), end))
+            .or_else(|| self.empty_turn(running, end, talk, cx));
+        match error {
+            Some(error) => ending.with_error(error),
+            None => ending,
+        }
+    }
+
+    /// Returns the failure that the agent reported in the turn. The text after the report is the reason.
+    #[must_use]
+    pub fn reported_failure(
         &self,
-        protocol: Protocol,
-        message: &Value,
+        running: &Running,
+        end: &TurnEnd,
         talk: &Conversation,
-    ) -> Option<String> {
-        let schema = talk.settings.options().output_schema.as_ref()?;
-        let is_needed =
-            !traits(protocol).takes_output_schema && !is_command(message, talk.settings.state());
-        is_needed.then(|| first_request(schema))
+        cx: &Cx<'_>,
+    ) -> Option<Error> {
+        let said = running.turn.failure_text(end)?;
+        if said.is_empty() {
+            let message = "the agent reported a failed turn without a reason";
+            let error = Error::new(ErrorKind::Session, message);
+            return Some(self.with_stderr(error, running, talk, cx));
+        }
+        let connection = cx.agent.connection.as_ref()?;
+        match connection.meaning(AgentText::Error(said)) {
+            TextMeaning::Error(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    #[must_use]
+    pub fn empty_turn(
+        &self,
+        running: &Running,
+        end: &TurnEnd,
+        talk: &Conversation,
+        cx: &Cx<'_>,
+    ) -> Option<Error> {
+        let silent = end.stop_reason == StopReason::EndTurn
+            && end.structured_output.is_none()
+            && !running.turn.has_output();
+        if !silent
+            || end.of_command
+            || is_command(&running.attempts.prompt.message, talk.settings.state())
+        {
+            return None;
+        }
+        let error = Error::new(
+            ErrorKind::EmptyTurn,
+            "The agent ended its turn without any output.",
+        );
+        Some(self.with_stderr(error, running, talk, cx))
+    }
+
+    /// Adds the agent's stderr of the turn to an error, and a line that looks like the cause to its message.
+    #[must_use]
+    pub fn with_stderr(
+        &self,
+        mut error: Error,
+        running: &Running,
+        talk: &Conversation,
+        cx: &Cx<'_>,
+    ) -> Error {
+        let connection = cx.agent.connection.as_ref();
+        let process = connection.and_then(|c| c.process_of(talk.agent_session(), talk.asked()));
+        let secrets = &cx.shared.settings.secrets;
+        let stderr = process.map(|p| p.health.stderr_since(running.stderr_at, secrets));
+        let stderr = stderr.unwrap_or_default();
+        if stderr.trim().is_empty() {
+            return error;
+        }
+        if let Some(line) = cause(&stderr) {
+            let message = error.message.trim_end_matches('.');
+            error.message = format!("{message}; stderr: {line}");
+        }
+        error.with_end("stderr", &stderr)
     }
 
     /// Compares the answer of an attempt with the output schema. Returns the outcome of the turn, or `None` if
@@ -89,6 +206,7 @@ impl Prompting {
     }
 
     /// Returns what an agent without memory needs to correct its answer; `None` for any other agent.
+    #[must_use]
     pub fn forgotten(&self, protocol: Protocol, talk: &Conversation) -> Option<Forgotten> {
         let running = talk.turns.prompted()?;
         let schema = talk.settings.options().output_schema.as_ref()?;

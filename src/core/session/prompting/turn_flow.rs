@@ -14,6 +14,7 @@ use crate::core::prompt_parts::{context_part, parts_for, prompt_parts};
 use crate::core::retry::{Attempts, Prompt, RetryConsent};
 use crate::core::session::conversation::reports::note_begin;
 use crate::core::session::preamble::Preamble;
+use crate::core::session::prompting::structured_answer::schema_request;
 use crate::core::session::prompting::structured_answer::with_request;
 use crate::core::session::transcript::transcript_before;
 use crate::core::session::turns::BackgroundEnd;
@@ -62,7 +63,7 @@ impl Prompting {
         let user_id = || message_id.replacen("msg", "user", 1);
         let message = p.message.into_ui_message(user_id);
         let (parts, _) = parts_for(cx.agent.spec.protocol, &message)?;
-        let request = self.schema_request(cx.agent.spec.protocol, &message, talk);
+        let request = schema_request(&talk.settings, cx.agent.spec.protocol, &message);
         let call = cx.next_call();
         let (agent_session, asked) = (talk.agent_session().map(str::to_owned), talk.asked());
         self.give_transcript(&message, talk, cx)?;
@@ -249,25 +250,6 @@ impl Prompting {
         talk.answered(ending, cx);
     }
 
-    /// Ends an answered turn, or sends its prompt again.
-    pub fn end_answered(
-        &mut self,
-        decisions: &mut Decisions,
-        talk: &mut Conversation,
-        cx: &mut Cx<'_>,
-    ) {
-        let ending = talk.turns.prompted_mut().and_then(|r| r.ended.take());
-        if let Some(ending) = ending {
-            let ending = self.find_failure(ending, talk, cx);
-            let ending = self.try_again(ending, decisions, talk, cx);
-            if let Some(ending) =
-                ending.and_then(|ending| self.check_answer(ending, decisions, talk, cx))
-            {
-                self.end_turn(ending, decisions, talk, cx);
-            }
-        }
-    }
-
     /// Ends the running turn, if there is one.
     pub fn end_turn(
         &mut self,
@@ -341,23 +323,6 @@ impl Prompting {
             decisions.cancel_requests_of(&turn_id, talk, cx);
         }
         self.end_unprompted(None, decisions, talk, cx);
-    }
-
-    /// Handles the agent's start of background work: a prompt that is on its way, or that is to be sent
-    /// again, waits meanwhile.
-    pub fn background_begins(
-        &mut self,
-        decisions: &mut Decisions,
-        talk: &mut Conversation,
-        cx: &mut Cx<'_>,
-    ) {
-        // The answered turn receives no more updates.
-        if talk.turns.prompted().is_some_and(|r| r.ended.is_some()) {
-            self.end_answered(decisions, talk, cx);
-        }
-        if let Some(running) = talk.turns.prompted_mut() {
-            running.waits_for_background = true;
-        }
     }
 
     /// Ends the background turn after its quiet time. If a tool runs or a client request is open, the turn

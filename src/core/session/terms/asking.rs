@@ -4,7 +4,7 @@
 
 use super::super::policy_notices::PolicyNotice;
 use super::super::settings::SessionSettings;
-use super::{SessionOutput, SessionTerms, Shown};
+use super::{SessionOutput, SessionTerms, WatchedSession};
 use crate::core::asking::asking_fault;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
@@ -39,7 +39,7 @@ impl SessionTerms {
         &mut self,
         chosen: Option<String>,
         recovery: &mut Recovery,
-        shown: Shown<'_>,
+        shown: WatchedSession<'_>,
         cx: &mut Cx<'_>,
     ) {
         let is_chosen = |lost: &mut NotRestored| {
@@ -64,24 +64,35 @@ impl SessionTerms {
     }
 
     /// Returns the warning that holds for the live session.
+    #[must_use]
     pub fn policy_warning(&self) -> Option<&str> {
         self.asking.as_deref()?.warning.as_deref()
     }
 
     /// Updates the warning. A new one is shown in the running turn, else in the next one.
-    pub fn watch_asking(&mut self, failed: Option<&str>, shown: Shown<'_>, cx: &mut Cx<'_>) {
-        let warning = asking_warning(shown.settings, failed, cx);
+    pub fn watch_asking(
+        &mut self,
+        failed: Option<&str>,
+        shown: WatchedSession<'_>,
+        cx: &mut Cx<'_>,
+    ) {
+        let WatchedSession {
+            settings,
+            output,
+            turn,
+        } = shown;
+        let warning = asking_warning(settings, failed, cx);
         if warning.as_deref() == self.policy_warning() {
             return;
         }
         if let Some(warning) = &warning {
-            info!(session = shown.output.session(), "{MAY_NOT_ASK}: {warning}");
+            info!(session = output.session(), "{MAY_NOT_ASK}: {warning}");
         }
         let watch = self.asking.get_or_insert_default();
         watch.is_new = warning.is_some();
         watch.warning = warning;
-        if let Some(turn) = shown.turn {
-            self.show_asking_warning(turn, shown.output, cx.clients);
+        if let Some(turn) = turn {
+            self.show_asking_warning(turn, output, cx.clients);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Tests of restore: the order of the strategies, and the effects of an agent's responses.
 
-use super::super::opening::LOAD_QUIET;
+use super::super::restore::LOAD_QUIET;
 use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::log::LARGE;

@@ -1,7 +1,7 @@
 //! Tests of every event in every stage, and of pairs of events: nothing panics, and each command and each
 //! request of the agent is answered once.
 
-use super::super::opening::LOAD_QUIET;
+use super::super::restore::LOAD_QUIET;
 use super::event::On;
 use super::fixture::{Fixture, all, gone};
 use crate::core::host::HostServices;

@@ -114,3 +114,12 @@ impl Running {
         self.cancel_deadline.is_some()
     }
 }
+
+/// The unanswered prompt of an abandoned turn.
+#[derive(Debug)]
+pub struct AbandonedPrompt {
+    pub call: CallId,
+    /// When the wait for the response ends. `None` after that, while the session waits for turns of other
+    /// sessions of its agent.
+    pub until: Option<Instant>,
+}

@@ -73,7 +73,10 @@ pub const FORWARDED: &[(&str, &str)] = &[
     // The client's refusal of a file or a terminal.
     ("src/core/host/forward.rs", "clip refusal message"),
     // The reason of a decision: functions of decision.rs in REASONS.
-    ("src/core/session/hosting.rs", "decision reason as_str"),
+    (
+        "src/core/session/host_calls/serving.rs",
+        "decision reason as_str",
+    ),
     // `NEVER`, `NOT_OFFERED` and `had_by_other_agent`, in REASONS.
     ("src/core/restore_plan.rs", "why"),
 ];
