@@ -18,32 +18,27 @@ mod agents;
 mod attach;
 mod call_identity;
 mod catalog;
-mod claims;
 mod clients;
 mod commands;
 mod cx;
 mod ensure;
 mod execute;
 mod history;
-mod host_events;
 mod idle;
 mod listing;
 mod lost_calls;
 mod metrics;
-mod panics;
 mod prompts;
 mod reads;
-mod route;
+mod router;
 mod scopes;
 mod session_names;
 mod sessions;
-mod storage;
 #[cfg(test)]
 mod tests;
 mod timers;
 mod total_limits;
 mod turn_replay;
-mod unfinished_turns;
 mod unusable_lines;
 mod update_runs;
 
@@ -52,41 +47,40 @@ use super::client::{Reply, Token};
 pub use super::client_requests::NO_CLIENT;
 use super::client_sink::ClientSinks;
 pub use super::config::{OnLost, Settings};
+use super::cx::Cx;
 pub use super::effect::{AgentId, AgentInput, Effect, Measure};
+use super::error::Error;
 pub use super::event::Exit;
-use super::host::HostServices;
-use super::hosting::Hosting;
+use super::host::{HostEvent, HostServices};
 use super::limits::{Limits, Timeout};
 pub use super::metrics::HubMetrics;
 use super::session::SessionMachine;
 pub use super::session::{MAY_NOT_ASK, RUN_NOTICES};
-use super::sessions::Sessions;
-use super::shared::Shared;
-use super::store::Store;
+use super::shared::StoreCall;
+use super::store::{Store, StoreEvent};
 use crate::proto::wire::Done;
 use acp_forwards::AcpForwards;
 use agent_files::AgentFiles;
 use agents::Agents;
 use catalog::ProgramSearch;
 pub use cx::HubCx;
-use idle::IdleState;
+use idle::IdleCheck;
 use listing::Listing;
 use reads::Reads;
-use route::DeferredActions;
+use router::Router;
+use router::panics::Routes;
+use router::{claims, hosting, panics, storage};
 use scopes::Scopes;
 use std::collections::BTreeSet;
 use std::time::Instant;
 use total_limits::TotalLimits;
+use tracing::warn;
 use unusable_lines::QuotedMessage;
 
 /// Router of events between clients, sessions and agents.
 pub struct Hub {
-    shared: Shared,
-    store: Box<dyn Store>,
-    agents: Agents,
+    router: Router,
     scopes: Scopes,
-    sessions: Sessions,
-    hosting: Hosting,
     /// Calls that read the history in pieces.
     reads: Reads,
     agent_files: AgentFiles,
@@ -95,12 +89,8 @@ pub struct Hub {
     listings: Vec<Listing>,
     /// Calls that wait for the search for programs.
     searches: Vec<ProgramSearch>,
-    idle: IdleState,
+    idle: IdleCheck,
     total_limits: TotalLimits,
-    /// Actions to perform after the current event.
-    pending: DeferredActions,
-    /// Effects for the shell, in order.
-    effects: Vec<Effect>,
     /// Processes with received output that their clients have no room for.
     waiting: BTreeSet<AgentId>,
     /// Message that was read out of a log line, and may follow on a line of its own.
@@ -109,31 +99,26 @@ pub struct Hub {
     ending: Option<Vec<Token>>,
 }
 
+impl Routes for Hub {
+    fn router(&mut self) -> &mut Router {
+        &mut self.router
+    }
+}
+
 impl Hub {
     /// Creates a hub without connected agents and open sessions.
     #[must_use]
     pub fn new(settings: Settings, store: Box<dyn Store>) -> Self {
-        let mut agents = Agents::default();
-        agents.add(settings.default_agent.clone());
-        for definition in &settings.agents {
-            agents.add(definition.clone());
-        }
         Self {
-            shared: Shared::new(settings),
-            store,
-            agents,
+            router: Router::new(settings, store),
             scopes: Scopes::default(),
-            sessions: Sessions::default(),
-            hosting: Hosting::default(),
             reads: Reads::default(),
             agent_files: AgentFiles::default(),
             forwards: AcpForwards::default(),
             listings: Vec::new(),
             searches: Vec::new(),
-            idle: IdleState::default(),
+            idle: IdleCheck::default(),
             total_limits: TotalLimits::default(),
-            pending: DeferredActions::default(),
-            effects: Vec::new(),
             waiting: BTreeSet::new(),
             quoted: None,
             ending: None,
@@ -143,51 +128,53 @@ impl Hub {
     /// Sets the files and terminals that acpipe serves to agents if the client does not.
     #[must_use]
     pub fn serving(mut self, served: HostServices) -> Self {
-        self.shared.served = served;
+        self.router.shared_mut().served = served;
         self
     }
 
     /// Has turns and openings of sessions reported ([`Effect::Report`]).
     #[must_use]
     pub fn reporting(mut self, reports: bool) -> Self {
-        self.shared.reports = reports;
+        self.router.shared_mut().reports = reports;
         self
     }
 
     /// Returns the time limits.
     #[must_use]
     pub fn limits(&self) -> &Limits {
-        &self.shared.settings.limits
+        &self.router.shared().settings.limits
     }
 
     /// Sets the wall clock at a running time, in milliseconds since 1970. The two clocks drift apart while
     /// acpipe is paused.
     pub fn set_time_of_day(&mut self, now: Instant, unix: i64) {
-        self.shared.settings.clock = (now, unix);
+        self.router.shared_mut().settings.clock = (now, unix);
     }
 
     /// Takes the effects collected since the last call, in order.
     pub fn effects(&mut self, now: Instant) -> Vec<Effect> {
         self.drop_answered_limits();
-        self.deliver(now);
-        std::mem::take(&mut self.effects)
+        self.router.take_effects(now)
     }
 
     /// Begins the wait for the next input.
     pub fn rest(&mut self, now: Instant) {
-        self.sessions.settle(SessionMachine::has_more_to_do);
-        self.shared.waited.begin(now);
+        self.router
+            .sessions_mut()
+            .settle(SessionMachine::has_more_to_do);
+        self.router.shared_mut().waited.begin(now);
     }
 
     /// Ends the wait for the next input.
     pub fn wake(&mut self, now: Instant) {
-        self.shared.waited.end(now);
+        self.router.shared_mut().waited.end(now);
     }
 
     /// Returns `true` while an agent is being stopped. The steps of a stop must not wait for the client.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
-        self.agents
+        self.router
+            .agents()
             .iter()
             .any(super::agent::AgentMachine::is_stopping)
     }
@@ -204,16 +191,16 @@ impl Hub {
     }
 
     fn end(&mut self, token: Option<Token>, cx: &mut HubCx<'_>) {
-        self.number_unsent(cx.clients);
+        storage::number_unsent(&mut self.router, cx.clients);
         self.stop_reads(cx.clients);
         self.stop_files(cx.clients);
         self.end_searches(cx.clients);
         self.ending.get_or_insert_default().extend(token);
         let until = self.limits().until(Timeout::Store, cx.now);
-        for wait in self.shared.pending_store_replies.values_mut() {
+        for wait in self.router.shared_mut().pending_store_replies.values_mut() {
             wait.until = wait.until.or(until);
         }
-        for agent in self.agents.all() {
+        for agent in self.router.agents().all() {
             self.stop_agent(agent, cx);
         }
         self.finish_if_done(cx.clients);
@@ -222,7 +209,8 @@ impl Hub {
     /// Adds [`Effect::Finished`] once all agents have ended and all summaries are stored.
     fn finish_if_done(&mut self, clients: &mut dyn ClientSinks) {
         let is_connected = self
-            .agents
+            .router
+            .agents()
             .iter()
             .any(super::agent::AgentMachine::is_connected);
         let is_written = |session: &SessionMachine| {
@@ -230,8 +218,8 @@ impl Hub {
             !log.is_waiting() || log.is_append_abandoned()
         };
         if is_connected
-            || !self.shared.pending_store_replies.is_empty()
-            || !self.sessions.awake().all(is_written)
+            || !self.router.shared().pending_store_replies.is_empty()
+            || !self.router.sessions().awake().all(is_written)
         {
             return;
         }
@@ -239,7 +227,110 @@ impl Hub {
             for token in std::mem::take(waiters) {
                 clients.reply(token, Ok(Reply::Done(Done::default())));
             }
-            self.effects.push(Effect::Finished);
+            self.router.push(Effect::Finished);
         }
+    }
+
+    /// Performs the actions that had to wait for the end of an event.
+    pub(super) fn run_deferred(&mut self, cx: &mut HubCx<'_>) {
+        self.router.continue_sessions(cx);
+        self.remove_spent(cx);
+        hosting::continue_all(&mut self.router, cx);
+        self.continue_deletions(cx);
+        for agent in self.router.agents().all() {
+            self.continue_renewal(agent, cx);
+        }
+    }
+
+    /// Ends the answered turns after the received output is read. With `all` false, and for the turns of an
+    /// agent that waits for its clients, only a part of it is read: such a turn ends a little later.
+    pub fn drained(&mut self, all: bool, cx: &mut HubCx<'_>) {
+        let waiting = &self.waiting;
+        let waits = |agents: &Agents, agent| {
+            let mut waiting = waiting.iter();
+            waiting.any(|id| agents.with_process(*id) == Some(agent))
+        };
+        self.router.end_answered(
+            |agents, agent| all && !agent.is_some_and(|agent| waits(agents, agent)),
+            cx,
+        );
+        panics::catch_and_repair(self, cx, Self::run_deferred);
+    }
+
+    /// Returns the session with this id, opening it from the store if necessary.
+    pub(super) fn session(&mut self, id: &str) -> Result<&mut SessionMachine, Error> {
+        if !self.router.sessions().contains_key(id) && self.router.store().has(id)? {
+            self.reopen(id)?;
+        }
+        let missing = || crate::core::error::no_session(id);
+        self.router.sessions_mut().get_mut(id).ok_or_else(missing)
+    }
+
+    /// Like [`Hub::with`], for a session that may be only in the store.
+    pub(super) fn with_session<T>(
+        &mut self,
+        id: &str,
+        cx: &mut HubCx<'_>,
+        act: impl FnOnce(&mut SessionMachine, &mut Cx<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.session(id)?;
+        let missing = || Err(crate::core::error::no_session(id));
+        self.router.with(id, cx, act).unwrap_or_else(missing)
+    }
+
+    /// Handles a result of the store.
+    pub fn stored(&mut self, event: StoreEvent, cx: &mut HubCx<'_>) {
+        match event {
+            StoreEvent::Synced { ticket, outcome } => {
+                if let Err(error) = &outcome {
+                    warn!(%error, "cannot flush to disk; recent messages may be lost if the machine crashes");
+                }
+                let wait = self
+                    .router
+                    .shared_mut()
+                    .pending_store_replies
+                    .remove(&ticket);
+                if let Some(wait) = wait {
+                    storage::synced(&mut self.router, wait, outcome, cx);
+                }
+            }
+            StoreEvent::Appended => storage::commit(&mut self.router, cx),
+            StoreEvent::Listed { ticket, outcome } => {
+                let wait = self
+                    .router
+                    .shared_mut()
+                    .pending_store_replies
+                    .remove(&ticket);
+                match (wait.map(|wait| wait.call), outcome) {
+                    (Some(StoreCall::List(token, params, open)), Ok(cards)) => {
+                        self.cards_listed((token, params, open), cards, cx);
+                    }
+                    (Some(StoreCall::List(token, ..)), Err(error)) => {
+                        cx.clients.reply(token, Err(error));
+                    }
+                    (Some(StoreCall::Claim(id)), Ok(cards)) => {
+                        claims::searched(&mut self.router, &id, &cards, cx);
+                    }
+                    (Some(StoreCall::Claim(id)), Err(error)) => {
+                        claims::not_searched(&mut self.router, &id, &error, cx);
+                    }
+                    (Some(StoreCall::Turn(..)) | None, _) => {}
+                }
+            }
+        }
+        self.finish_if_done(cx.clients);
+    }
+
+    /// Handles the result of an operation that was performed for an agent.
+    pub fn handle_host_event(&mut self, event: HostEvent, cx: &mut HubCx<'_>) {
+        panics::catch_and_repair(self, cx, |hub, cx| {
+            router::hosting::handle(&mut hub.router, event, cx);
+        });
+    }
+
+    /// Writes the new records of all sessions. This must come before clients receive anything, since
+    /// everything that a client received must be in the log.
+    pub fn commit(&mut self, cx: &mut HubCx<'_>) {
+        storage::commit(&mut self.router, cx);
     }
 }

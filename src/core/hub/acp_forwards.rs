@@ -90,14 +90,14 @@ impl Hub {
             }
             None => (self.agent_named(agent.as_deref())?, None),
         };
-        let call = self.shared.ids.call();
+        let call = self.router.shared_mut().ids.call();
         let not_found = || {
             Error::new(
                 ErrorKind::MethodNotFound,
                 format!("the agent has no method {method}"),
             )
         };
-        let connection = self.agents.get_mut(agent).connection_mut();
+        let connection = self.router.agents_mut().get_mut(agent).connection_mut();
         let connection = connection.filter(|connection| connection.ready().is_some());
         let connection = connection.ok_or_else(|| out_of_order("the agent is not running"))?;
         let params = named.or(params);
@@ -132,15 +132,17 @@ impl Hub {
         result: &RawValue,
         clients: &mut dyn ClientSinks,
     ) {
-        if let Some(Call::Forward { token }) = self.agents.get_mut(agent).take_call(call) {
+        if let Some(Call::Forward { token }) =
+            self.router.agents_mut().get_mut(agent).take_call(call)
+        {
             clients.reply(token, Ok(Reply::Forwarded(result.to_owned())));
         }
     }
 
     /// Withdraws a request of a client that was passed on. The agent still answers it.
     fn withdraw_forward(&mut self, of: Token) {
-        for agent in self.agents.all() {
-            let Some(connection) = self.agents.get_mut(agent).connection_mut() else {
+        for agent in self.router.agents().all() {
+            let Some(connection) = self.router.agents_mut().get_mut(agent).connection_mut() else {
                 continue;
             };
             let mut calls = connection.calls.iter();
@@ -162,16 +164,18 @@ impl Hub {
         clients: &mut dyn ClientSinks,
     ) {
         let own = message.session.as_deref().and_then(|named| {
-            let directory = &self.agents.get(agent).connection()?.directory;
+            let directory = &self.router.agents().get(agent).connection()?.directory;
             Some(directory.session(named)?.clone())
         });
         let of_session = own.as_ref().and_then(|id| {
-            let session = self.sessions.get(id)?;
+            let session = self.router.sessions().get(id)?;
             session.output.subscribers().clients_of_acp().next()
         });
-        let any = || self.shared.clients.acp().map(|(client, _)| client);
+        let any = || self.router.shared().clients.acp().map(|(client, _)| client);
         let client = of_session.or_else(any);
-        let session = own.as_ref().and_then(|id| self.sessions.get_mut(id));
+        let session = own
+            .as_ref()
+            .and_then(|id| self.router.sessions_mut().get_mut(id));
         let renamed = message
             .params
             .zip(session)
@@ -197,12 +201,12 @@ impl Hub {
             );
             return;
         }
-        let id = self.shared.next_ask(RequestOwner::Hub);
+        let id = self.router.shared_mut().next_ask(RequestOwner::Hub);
         sink.ask(id, &ClientRequest::Acp(Box::new(request), None));
         let open = OpenForward {
             client: client.unwrap_or_default(),
             agent,
-            connection: self.agents.get(agent).number(),
+            connection: self.router.agents().get(agent).number(),
             key: key.clone(),
         };
         self.forwards.0.insert(id, open);
@@ -244,7 +248,7 @@ impl Hub {
         key: &RequestKey,
         clients: &mut dyn ClientSinks,
     ) -> bool {
-        let connection = self.agents.get(agent).number();
+        let connection = self.router.agents().get(agent).number();
         let mut open = self.forwards.0.iter();
         let found = open.find(|(_, open)| {
             open.agent == agent && open.connection == connection && open.key == *key
@@ -265,11 +269,11 @@ impl Hub {
     }
 
     fn end_forward(&mut self, id: ClientRequestId, answer: &ClientAnswer) {
-        self.shared.client_requests.remove(&id);
+        self.router.shared_mut().client_requests.remove(&id);
         let Some(open) = self.forwards.0.remove(&id) else {
             return;
         };
-        let machine = self.agents.get_mut(open.agent);
+        let machine = self.router.agents_mut().get_mut(open.agent);
         // A later connection may use the same keys.
         if machine.number() == open.connection
             && let Some(connection) = machine.connection_mut()
@@ -279,7 +283,7 @@ impl Hub {
     }
 
     fn refuse_forward(&mut self, agent: AgentRef, key: &RequestKey, why: &str) {
-        if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
+        if let Some(connection) = self.router.agents_mut().get_mut(agent).connection_mut() {
             connection.answer(key, AgentAnswer::Forwarded(&refusal(why)));
         }
     }

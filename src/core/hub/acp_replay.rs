@@ -2,6 +2,7 @@
 
 use super::Hub;
 use super::acp_open_calls::OpenCalls;
+use super::router::room::SessionHold;
 use crate::core::acp_history::updates_of;
 use crate::core::acp_notification::AcpNotification;
 use crate::core::client::{ClientId, Reply, Token};
@@ -22,6 +23,8 @@ pub(super) struct AcpReplay {
     place: usize,
     /// The next message with the part of it that was read.
     step: Step,
+    /// The session stays in memory.
+    _hold: SessionHold,
 }
 
 /// Progress of the replay of a message.
@@ -57,6 +60,7 @@ impl Hub {
         self.check_directory(&id, cwd)?;
         self.reads.acp.push_back(AcpReplay {
             token,
+            _hold: self.router.unloaded_mut().hold(&id),
             session: id,
             place: 0,
             step: Step::New,

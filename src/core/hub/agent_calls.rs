@@ -7,6 +7,7 @@ use crate::core::agent::Call;
 use crate::core::error::Error;
 use crate::core::event::{AgentInfo, CallId, ListedSession};
 use crate::core::ids::AgentRef;
+use crate::core::session::SessionMachine;
 use crate::core::turn_ending::Ending;
 
 impl Hub {
@@ -17,13 +18,12 @@ impl Hub {
         info: Box<AgentInfo>,
         cx: &mut HubCx<'_>,
     ) {
-        if self.with_agent(agent, cx, |agent, cx| agent.ready(info, cx)) {
-            for id in self.sessions_of(agent) {
-                self.with(
-                    &id,
-                    cx,
-                    super::super::session::SessionMachine::continue_restore,
-                );
+        if self
+            .router
+            .with_agent(agent, cx, |agent, cx| agent.ready(info, cx))
+        {
+            for id in self.router.sessions().ids_of(agent) {
+                self.router.with(&id, cx, SessionMachine::continue_restore);
             }
         }
     }
@@ -37,7 +37,7 @@ impl Hub {
         next: Option<String>,
         cx: &mut HubCx<'_>,
     ) {
-        let asked = self.agents.get_mut(agent).take_call(call);
+        let asked = self.router.agents_mut().get_mut(agent).take_call(call);
         if let Some(Call::ListAll) = asked {
             self.agent_listed(call, Some((sessions, next)), cx);
             return;
@@ -46,12 +46,12 @@ impl Hub {
         let page = Some((ids.as_slice(), next.as_deref()));
         match asked {
             Some(Call::List { session }) => {
-                self.with(&session, cx, |session, cx| {
+                self.router.with(&session, cx, |session, cx| {
                     session.listed(page, cx);
                 });
             }
             Some(Call::LookUp { session }) => {
-                self.with(&session, cx, |session, cx| {
+                self.router.with(&session, cx, |session, cx| {
                     session.looked_up(page, cx);
                 });
             }
@@ -61,9 +61,9 @@ impl Hub {
 
     /// Handles the success of a sign-in, sign-out or close.
     pub(super) fn call_done(&mut self, agent: AgentRef, call: CallId, cx: &mut HubCx<'_>) {
-        match self.agents.get_mut(agent).take_call(call) {
+        match self.router.agents_mut().get_mut(agent).take_call(call) {
             Some(Call::Sign) => {
-                self.with_agent(agent, cx, |agent, cx| {
+                self.router.with_agent(agent, cx, |agent, cx| {
                     agent.sign_in_answered(call, &Ok(()), cx);
                 });
             }
@@ -82,33 +82,33 @@ impl Hub {
         error: Error,
         cx: &mut HubCx<'_>,
     ) {
-        let Some(asked) = self.agents.get_mut(agent).take_call(call) else {
+        let Some(asked) = self.router.agents_mut().get_mut(agent).take_call(call) else {
             return;
         };
         match asked {
             Call::Open { session } => {
-                self.with(&session, cx, |session, cx| {
+                self.router.with(&session, cx, |session, cx| {
                     session.open_refused(error, cx);
                 });
             }
             Call::Set(set) => {
                 let id = set.session.clone();
-                self.with(&id, cx, |session, cx| {
+                self.router.with(&id, cx, |session, cx| {
                     session.was_set(call, set, Err(error), cx);
                 });
             }
             Call::List { session } => {
-                self.with(&session, cx, |session, cx| {
+                self.router.with(&session, cx, |session, cx| {
                     session.listed(None, cx);
                 });
             }
             Call::LookUp { session } => {
-                self.with(&session, cx, |session, cx| {
+                self.router.with(&session, cx, |session, cx| {
                     session.looked_up(None, cx);
                 });
             }
             Call::ListAll => self.agent_listed(call, None, cx),
-            Call::Sign => self.with_agent(agent, cx, |agent, cx| {
+            Call::Sign => self.router.with_agent(agent, cx, |agent, cx| {
                 agent.sign_in_answered(call, &Err(error), cx);
             }),
             // The session may be opened again after a refusal, too.
@@ -116,7 +116,7 @@ impl Hub {
             Call::Forward { token } => cx.clients.reply(token, Err(error)),
             Call::Prompt { session } => {
                 let ending = Ending::Failed(error);
-                self.with(&session, cx, |session, cx| {
+                self.router.with(&session, cx, |session, cx| {
                     session.prompt_answered(call, ending, cx);
                 });
             }
@@ -125,18 +125,14 @@ impl Hub {
 
     /// Handles a session that the agent has closed: opens the sessions that waited for that.
     pub(super) fn closed(&mut self, agent: AgentRef, agent_session: &str, cx: &mut HubCx<'_>) {
-        if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
+        if let Some(connection) = self.router.agents_mut().get_mut(agent).connection_mut() {
             connection.directory.closed(agent_session);
         }
-        let own = self.sessions.of(agent);
+        let own = self.router.sessions().of(agent);
         let awaited_close = own.filter(|session| session.awaited_close() == Some(agent_session));
         let awaited_close: Vec<String> = awaited_close.map(|session| session.id.clone()).collect();
         for id in awaited_close {
-            self.with(
-                &id,
-                cx,
-                super::super::session::SessionMachine::continue_restore,
-            );
+            self.router.with(&id, cx, SessionMachine::continue_restore);
         }
     }
 }

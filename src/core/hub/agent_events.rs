@@ -2,6 +2,7 @@
 
 use super::Hub;
 use super::cx::HubCx;
+use super::router::storage;
 use crate::core::agent::Call;
 use crate::core::client_requests::RequestEnd;
 use crate::core::client_sink::ClientSinks;
@@ -22,7 +23,7 @@ impl Hub {
     /// Routes an event of an agent.
     pub(super) fn event(&mut self, agent: AgentRef, event: AgentEvent<'_>, cx: &mut HubCx<'_>) {
         if !matches!(event, AgentEvent::Update { .. }) {
-            self.number_unsent(cx.clients);
+            storage::number_unsent(&mut self.router, cx.clients);
             if let Some(key) = event.request_key() {
                 self.end_request(agent, key, RequestEnd::IdReused, cx);
             }
@@ -50,14 +51,16 @@ impl Hub {
             }
             AgentEvent::TurnEnded { call, end } => {
                 let ending = Ending::Answered(end);
-                if let Some(Call::Prompt { session }) = self.agents.get_mut(agent).take_call(call) {
-                    self.with(&session, cx, |session, cx| {
+                if let Some(Call::Prompt { session }) =
+                    self.router.agents_mut().get_mut(agent).take_call(call)
+                {
+                    self.router.with(&session, cx, |session, cx| {
                         session.prompt_answered(call, ending, cx);
                     });
                 }
             }
             AgentEvent::TurnFailing { session, failing } => {
-                let session = self.routed(agent, &session);
+                let session = self.router.routed(agent, &session);
                 if let Some(running) = session.and_then(|s| s.running.as_mut()) {
                     running.turn.note_failure(failing);
                 }
@@ -67,8 +70,10 @@ impl Hub {
                 agent_session,
                 state,
             } => {
-                if let Some(Call::Open { session }) = self.agents.get_mut(agent).take_call(call) {
-                    self.with(&session, cx, |session, cx| {
+                if let Some(Call::Open { session }) =
+                    self.router.agents_mut().get_mut(agent).take_call(call)
+                {
+                    self.router.with(&session, cx, |session, cx| {
                         session.opened(agent_session, &state, cx);
                     });
                 }
@@ -79,9 +84,11 @@ impl Hub {
                 next,
             } => self.listed(agent, call, sessions, next, cx),
             AgentEvent::Set { call, state } => {
-                if let Some(Call::Set(set)) = self.agents.get_mut(agent).take_call(call) {
+                if let Some(Call::Set(set)) =
+                    self.router.agents_mut().get_mut(agent).take_call(call)
+                {
                     let id = set.session.clone();
-                    self.with(&id, cx, |session, cx| {
+                    self.router.with(&id, cx, |session, cx| {
                         session.was_set(call, set, Ok(&state), cx);
                     });
                 }
@@ -93,30 +100,31 @@ impl Hub {
             AgentEvent::Ready(info) => self.agent_ready(agent, info, cx),
             AgentEvent::NotReady(error) => self.agent_failed(agent, &error, cx),
             AgentEvent::SessionLost { session, error } => {
-                self.with_routed(agent, &session, cx, |session, cx| {
+                self.router.with_routed(agent, &session, cx, |session, cx| {
                     session.session_lost(&error, cx);
                 });
             }
             AgentEvent::SessionRenamed { session, to } => {
-                let connection = self.agents.get_mut(agent).connection_mut();
+                let connection = self.router.agents_mut().get_mut(agent).connection_mut();
                 let id = connection.and_then(|c| c.directory.rename(&session, to.clone()));
                 if let Some(id) = id {
-                    self.with(&id, cx, |session, cx| session.renamed(to, cx));
+                    self.router
+                        .with(&id, cx, |session, cx| session.renamed(to, cx));
                 }
             }
             AgentEvent::QueuedPromptBegan { call } => {
-                if let Some(Call::Prompt { session }) = self.agents.get(agent).call(call) {
+                if let Some(Call::Prompt { session }) = self.router.agents().get(agent).call(call) {
                     let id = session.clone();
-                    self.with(&id, cx, SessionMachine::begin_prompt);
+                    self.router.with(&id, cx, SessionMachine::begin_prompt);
                 }
             }
             AgentEvent::BackgroundTurnBegan { session } => {
-                self.with_routed(agent, &session, cx, |session, cx| {
+                self.router.with_routed(agent, &session, cx, |session, cx| {
                     session.background_begins(cx);
                 });
             }
             AgentEvent::BackgroundTurnEnded { session, end } => {
-                self.with_routed(agent, &session, cx, |session, cx| {
+                self.router.with_routed(agent, &session, cx, |session, cx| {
                     session.finish_unprompted(&end, cx);
                 });
             }
@@ -126,7 +134,8 @@ impl Hub {
     /// Routes the report that the user has visited the address of an elicitation.
     fn url_completed(&mut self, id: &str, clients: &mut dyn ClientSinks) {
         let mut known = false;
-        self.sessions
+        self.router
+            .sessions_mut()
             .for_each_awake(|session| known |= session.url_completed(id, clients));
         if !known {
             debug!(id, "URL of an unknown turn was opened");
@@ -142,15 +151,16 @@ impl Hub {
         original: Original<'_>,
         cx: &mut HubCx<'_>,
     ) -> bool {
-        self.shared.counters.updates += 1;
+        self.router.shared_mut().counters.updates += 1;
         let may_have_run = match self
+            .router
             .routed(agent, agent_session)
             .and_then(|session| session.turn_update(update, original, cx.now, cx.clients))
         {
             Some(may_have_run) => may_have_run,
             None => self.other_update(agent, agent_session, update, original, cx),
         };
-        if self.shared.clients.have_acp() {
+        if self.router.shared().clients.have_acp() {
             self.pass_update(agent, agent_session, update, original, cx.clients);
         }
         may_have_run
@@ -165,21 +175,14 @@ impl Hub {
         original: Original<'_>,
         clients: &mut dyn ClientSinks,
     ) {
-        let machine = self.agents.get(agent);
-        let is_acp = machine.spec().protocol == Protocol::Acp;
-        let Some(directory) = machine.connection().map(|connection| &connection.directory) else {
-            return;
-        };
-        let own = directory.session(agent_session);
-        let Some(id) = own.or_else(|| directory.owner(agent_session)) else {
-            return;
-        };
-        let origin = UpdateOrigin {
-            session: agent_session,
-            is_of_subagent: own.is_none(),
-            is_acp,
-        };
-        if let Some(session) = self.sessions.get_mut(id) {
+        let is_acp = self.router.agents().get(agent).spec().protocol == Protocol::Acp;
+        let routed = self.router.routed_with_subagents(agent, agent_session);
+        if let Some((session, is_of_subagent)) = routed {
+            let origin = UpdateOrigin {
+                session: agent_session,
+                is_of_subagent,
+                is_acp,
+            };
             session.pass_update(origin, update, original, clients);
         }
     }
@@ -194,7 +197,7 @@ impl Hub {
         original: Original<'_>,
         cx: &mut HubCx<'_>,
     ) -> bool {
-        let Some(connection) = self.agents.get_mut(agent).connection_mut() else {
+        let Some(connection) = self.router.agents_mut().get_mut(agent).connection_mut() else {
             return false;
         };
         let Some(route) = connection.directory.route(agent_session) else {
@@ -205,47 +208,16 @@ impl Hub {
             }
             return false;
         };
-        let taken = self.with(&route.session, cx, |session, cx| {
+        let taken = self.router.with(&route.session, cx, |session, cx| {
             session.other_update(route.subagent.as_deref(), update, original, cx)
         });
         taken.unwrap_or(false)
     }
 
-    /// Returns the session with this agent session id.
-    #[inline]
-    pub(super) fn routed(
-        &mut self,
-        agent: AgentRef,
-        agent_session: &str,
-    ) -> Option<&mut SessionMachine> {
-        let connection = self.agents.get(agent).connection()?;
-        let id = connection.directory.session(agent_session)?;
-        self.sessions.get_mut(id)
-    }
-
-    pub(super) fn with_routed<T>(
-        &mut self,
-        agent: AgentRef,
-        agent_session: &str,
-        cx: &mut HubCx<'_>,
-        act: impl FnOnce(&mut SessionMachine, &mut crate::core::cx::Cx<'_>) -> T,
-    ) -> Option<T> {
-        let connection = self.agents.get(agent).connection()?;
-        let id = connection.directory.session(agent_session)?.clone();
-        self.with(&id, cx, act)
-    }
-
-    /// Returns the acpipe ids of the session and the subagent with this agent session id.
-    fn route(&self, agent: AgentRef, agent_session: &str) -> Option<(String, Option<String>)> {
-        let connection = self.agents.get(agent).connection()?;
-        let route = connection.directory.route(agent_session)?;
-        Some((route.session, route.subagent))
-    }
-
     fn permission(&mut self, agent: AgentRef, mut permission: Permission<'_>, cx: &mut HubCx<'_>) {
-        let routed = self.route(agent, &permission.session);
+        let routed = self.router.route(agent, &permission.session);
         let asked = routed.and_then(|(id, subagent)| {
-            self.with(&id, cx, |session, cx| {
+            self.router.with(&id, cx, |session, cx| {
                 let subagent = subagent.as_deref();
                 session.identify_asked_call(subagent, &mut permission.tool);
                 session.permission(("permission", None), subagent, &permission, cx);
@@ -255,43 +227,48 @@ impl Hub {
             let session = &permission.session;
             warn!(%session, "refused a question of a session that is not open");
             let cancelled = Decision::cancelled(DecisionSource::End);
-            let machine = self.agents.get_mut(agent);
+            let machine = self.router.agents_mut().get_mut(agent);
             machine.refuse(&permission.key, &cancelled);
         }
     }
 
     fn judge_call(&mut self, agent: AgentRef, mut call: Permission<'_>, cx: &mut HubCx<'_>) {
-        let routed = self.route(agent, &call.session);
+        let routed = self.router.route(agent, &call.session);
         let judged = routed.and_then(|(id, subagent)| {
-            self.with(&id, cx, |session, cx| {
+            self.router.with(&id, cx, |session, cx| {
                 session.identify_asked_call(subagent.as_deref(), &mut call.tool);
                 session.judge_call(subagent.as_deref(), &call, cx);
             })
         });
         if judged.is_none() {
             warn!(session = %call.session, "refused a tool of a session that is not open");
-            self.agents.get_mut(agent).refuse_call(&call.key);
+            self.router
+                .agents_mut()
+                .get_mut(agent)
+                .refuse_call(&call.key);
         }
     }
 
     /// Routes an elicitation. The agent's machine handles one that belongs to no session.
     fn elicitation(&mut self, agent: AgentRef, mut asked: Elicitation<'_>, cx: &mut HubCx<'_>) {
         let named = asked.session.as_deref();
-        let named = named.and_then(|session| self.route(agent, session));
+        let named = named.and_then(|session| self.router.route(agent, session));
         let (session, subagent) = named.unzip();
-        let prompted = || match self.agents.get(agent).call(asked.call?)? {
+        let prompted = || match self.router.agents().get(agent).call(asked.call?)? {
             Call::Prompt { session } => Some(session.clone()),
             _ => None,
         };
         if let Some(id) = session.or_else(prompted) {
-            self.with(&id, cx, |session, cx| {
+            self.router.with(&id, cx, |session, cx| {
                 let own = asked.tool.as_deref().and_then(|id| session.call_named(id));
                 asked.tool = own.map(Into::into).or(asked.tool.take());
                 session.elicitation(subagent.flatten().as_deref(), asked, cx);
             });
             return;
         }
-        let is_asked = self.with_agent(agent, cx, |agent, cx| agent.ask_without_session(asked, cx));
+        let is_asked = self
+            .router
+            .with_agent(agent, cx, |agent, cx| agent.ask_without_session(asked, cx));
         if is_asked {
             self.wait_for_user(agent);
         }
@@ -300,12 +277,16 @@ impl Hub {
     /// Extends the timeouts of calls to the agent by the time that the user has to answer an elicitation
     /// outside of an open session.
     fn wait_for_user(&mut self, agent: AgentRef) {
-        let limits = self.agents.get(agent).limits(&self.shared.settings);
+        let limits = self
+            .router
+            .agents()
+            .get(agent)
+            .limits(&self.router.shared().settings);
         let Some(by) = limits.of(Timeout::Answer) else {
             return;
         };
-        self.agents.get_mut(agent).wait_for_user(by);
-        self.sessions.for_each_awake(|session| {
+        self.router.agents_mut().get_mut(agent).wait_for_user(by);
+        self.router.sessions_mut().for_each_awake(|session| {
             if session.is_opening() && session.agent == agent {
                 session.postpone(by);
             }
@@ -325,11 +306,11 @@ impl Hub {
             method,
             acp,
         } = wanted;
-        let routed = self.route(agent, &session).map(|(id, _)| id);
-        let id = routed.filter(|id| self.sessions.contains_key(id));
+        let routed = self.router.route(agent, &session).map(|(id, _)| id);
+        let id = routed.filter(|id| self.router.sessions().contains_key(id));
         if let Some(id) = id {
             let original = acp.map(|params| (&*method, params));
-            self.with(&id, cx, |session, cx| {
+            self.router.with(&id, cx, |session, cx| {
                 session.host_request(key, request, original, cx);
             });
             return;
@@ -337,7 +318,10 @@ impl Hub {
         let message =
             format!("session {session:?} not found: acpipe cannot serve files or terminals for it");
         let error = Error::new(ErrorKind::InvalidParams, message);
-        self.agents.get_mut(agent).refuse_host_request(&key, &error);
+        self.router
+            .agents_mut()
+            .get_mut(agent)
+            .refuse_host_request(&key, &error);
     }
 
     /// Ends the open request of the agent with this key.
@@ -349,27 +333,29 @@ impl Hub {
         cx: &mut HubCx<'_>,
     ) {
         let is_withdrawn = how == RequestEnd::Withdrawn;
-        if !is_withdrawn && self.shared.client_requests.is_empty() {
+        if !is_withdrawn && self.router.shared().client_requests.is_empty() {
             return;
         }
-        if self.with_agent(agent, cx, |agent, cx| agent.withdrawn(key, cx))
+        if self
+            .router
+            .with_agent(agent, cx, |agent, cx| agent.withdrawn(key, cx))
             || is_withdrawn && self.forward_withdrawn(agent, key, cx.clients)
         {
             return;
         }
-        let number = self.agents.get(agent).number();
+        let number = self.router.agents().get(agent).number();
         let find = |has: &dyn Fn(&SessionMachine) -> bool| {
-            let mut sessions = self.sessions.values();
+            let mut sessions = self.router.sessions().values();
             let found = sessions.find(|session| has(session))?;
             Some(found.id.clone())
         };
         if let Some(id) = find(&|session| session.has_question(number, key, how)) {
-            self.with(&id, cx, |session, cx| {
+            self.router.with(&id, cx, |session, cx| {
                 session.end_request(key, how, cx);
             });
         } else if is_withdrawn && let Some(id) = find(&|session| session.has_host_call(number, key))
         {
-            self.with(&id, cx, |session, cx| {
+            self.router.with(&id, cx, |session, cx| {
                 session.host_call_withdrawn(key, cx);
             });
         }

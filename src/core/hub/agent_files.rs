@@ -3,6 +3,7 @@
 use super::Hub;
 use super::cx::HubCx;
 use super::history::{MESSAGES, limit};
+use super::router::panics;
 use crate::core::agent_file::{AgentFile, FileAccess};
 use crate::core::client::{ClientId, Reply, Token};
 use crate::core::client_sink::ClientSinks;
@@ -76,7 +77,7 @@ impl Hub {
         }
         let agent = self.agent_named(p.agent.as_deref())?;
         let id = p.agent_session_id.as_deref().unwrap_or_default();
-        let own = self.agents.get(agent).spec().cwd.clone();
+        let own = self.router.agents().get(agent).spec().cwd.clone();
         let cwd = p.cwd.as_deref().unwrap_or(&own);
         let file = self.agent_file((agent, "agentSessionId"), cwd, id, FileAccess::Read)?;
         self.open_file(FileCall::new(token, file, Some(p)));
@@ -94,9 +95,9 @@ impl Hub {
         if !Path::new(cwd).is_absolute() {
             return Err(invalid("cwd", "must be an absolute path"));
         }
-        let machine = self.agents.get(agent);
+        let machine = self.router.agents().get(agent);
         let spec = machine.spec();
-        let mut env = self.shared.settings.inherited.clone();
+        let mut env = self.router.shared().settings.inherited.clone();
         env.0.extend(spec.env.0.clone());
         let file = dialects::agent_file(spec.protocol, env, (cwd, agent_session), access);
         file.unwrap_or_else(|| {
@@ -127,7 +128,7 @@ impl Hub {
 
     /// Begins the deletions whose processes have exited.
     pub(super) fn continue_deletions(&mut self, cx: &HubCx<'_>) {
-        let agents = &self.agents;
+        let agents = &self.router.agents();
         let has_exited = |(closing, _): &mut (ClosingSession, FileCall)| {
             let connection = agents.get(closing.agent).connection();
             let until =
@@ -150,8 +151,8 @@ impl Hub {
     }
 
     fn open_next_file(&mut self, transport: Transport, call: FileCall) {
-        let id = AgentId(self.shared.ids.process());
-        self.effects.push(Effect::Open(id, transport));
+        let id = AgentId(self.router.shared_mut().ids.process());
+        self.router.push(Effect::Open(id, transport));
         self.agent_files.running.insert(id, call);
     }
 
@@ -161,7 +162,7 @@ impl Hub {
             return;
         };
         let token = call.token;
-        let caught = self.catch_panic(cx, |hub, _| hub.read_file(id, call, input));
+        let caught = panics::catch_panic(self, cx, |hub, _| hub.read_file(id, call, input));
         match caught.unwrap_or_else(|panic| Err(panic.error)) {
             Ok(Some(reply)) => cx.clients.reply(token, Ok(reply)),
             Ok(None) => {}

@@ -2,6 +2,7 @@
 
 use super::Hub;
 use super::cx::HubCx;
+use super::router::storage;
 use super::update_runs::RunOutcome;
 use crate::core::dialect::{AgentLine, Child};
 use crate::core::effect::{AgentId, AgentInput};
@@ -28,12 +29,12 @@ impl Hub {
         input: AgentInput,
         cx: &mut HubCx<'_>,
     ) -> Option<AgentInput> {
-        let Some(agent) = self.agents.with_process(id) else {
+        let Some(agent) = self.router.agents().with_process(id) else {
             self.file_input(id, input, cx);
             return None;
         };
         if let AgentInput::Batch(batch) = input {
-            let connection = self.agents.get_mut(agent).connection_mut()?;
+            let connection = self.router.agents_mut().get_mut(agent).connection_mut()?;
             let child = connection.child(id)?;
             if !connection.note_output(child, cx.now) {
                 return None;
@@ -47,7 +48,7 @@ impl Hub {
             return rest.map(|rest| AgentInput::Batch(Batch::Lines(rest)));
         }
         if let AgentInput::Health(change) = input {
-            let connection = self.agents.get_mut(agent).connection_mut()?;
+            let connection = self.router.agents_mut().get_mut(agent).connection_mut()?;
             let child = connection.child(id)?;
             connection.process_mut(child)?.health.update(&change);
             return None;
@@ -56,8 +57,8 @@ impl Hub {
         if ends {
             self.waiting.remove(&id);
         }
-        self.ending(agent, ends, cx, |hub, cx| {
-            hub.number_unsent(cx.clients);
+        self.catch_in_process_event(agent, ends, cx, |hub, cx| {
+            storage::number_unsent(&mut hub.router, cx.clients);
             hub.process_event(agent, id, input, cx);
         });
         None
@@ -71,7 +72,7 @@ impl Hub {
         input: AgentInput,
         cx: &mut HubCx<'_>,
     ) {
-        let Some(child) = self.agents.get(agent).child(id) else {
+        let Some(child) = self.router.agents().get(agent).child(id) else {
             return;
         };
         let mut failed = |hub: &mut Self, kind, message: &str| {
@@ -79,10 +80,10 @@ impl Hub {
         };
         match input {
             AgentInput::Started { pid, program } => {
-                let machine = self.agents.get_mut(agent);
+                let machine = self.router.agents_mut().get_mut(agent);
                 machine.started(child, (pid, *program), cx.now);
             }
-            AgentInput::Measured(measure) => self.with_agent(agent, cx, |agent, cx| {
+            AgentInput::Measured(measure) => self.router.with_agent(agent, cx, |agent, cx| {
                 agent.measured(id, child, measure, cx);
             }),
             AgentInput::StartFailed(error) => {
@@ -90,7 +91,7 @@ impl Hub {
             }
             AgentInput::Batch(_) | AgentInput::Health(_) => {}
             AgentInput::OutputClosed | AgentInput::InputClosed
-                if self.agents.get(agent).is_one_shot(child) => {}
+                if self.router.agents().get(agent).is_one_shot(child) => {}
             AgentInput::OutputClosed => {
                 let message = "the agent closed its stdout but did not exit";
                 failed(self, ErrorKind::Streaming, message);
@@ -105,7 +106,13 @@ impl Hub {
             }
             AgentInput::Exited(mut exit) => {
                 // It reaches errors, which are shown and stored.
-                let hidden = self.shared.settings.secrets.hide(&exit.stderr).into_owned();
+                let hidden = self
+                    .router
+                    .shared()
+                    .settings
+                    .secrets
+                    .hide(&exit.stderr)
+                    .into_owned();
                 exit.stderr = hidden;
                 self.process_exited(agent, child, &exit, cx);
             }
@@ -126,7 +133,9 @@ impl Hub {
                 self.catch_in_output(agent, child, cx, |hub, cx| {
                     let lost = LostLine::overlong(&line);
                     let mut events = Vec::new();
-                    if let Some(connection) = hub.agents.get_mut(agent).connection_mut() {
+                    if let Some(connection) =
+                        hub.router.agents_mut().get_mut(agent).connection_mut()
+                    {
                         // A line that is given up is not given up again.
                         let _ = connection.read(child, AgentLine::Lost(&lost), &mut events);
                     }
@@ -202,7 +211,7 @@ impl Hub {
     ) -> LineOutcome {
         let mut outcome = LineOutcome::Read;
         let goes_on = self.catch_in_output(agent, child, cx, |hub, cx| {
-            let Some(connection) = hub.agents.get_mut(agent).connection_mut() else {
+            let Some(connection) = hub.router.agents_mut().get_mut(agent).connection_mut() else {
                 return;
             };
             let line = AgentLine::Whole(text);

@@ -2,6 +2,7 @@
 
 use super::Hub;
 use super::cx::HubCx;
+use super::router::panics;
 use crate::core::agent::{AgentMachine, Call, ProcessEnd};
 use crate::core::dialect::Child;
 use crate::core::effect::AgentId;
@@ -13,21 +14,17 @@ use crate::core::session::{SessionMachine, Stage};
 impl Hub {
     /// Begins the ordered stop of an agent: cancels running turns and closes its stdin.
     pub(super) fn stop_agent(&mut self, agent: AgentRef, cx: &mut HubCx<'_>) {
-        for id in self.sessions_of(agent) {
-            self.with(
-                &id,
-                cx,
-                super::super::session::SessionMachine::agent_stopping,
-            );
+        for id in self.router.sessions().ids_of(agent) {
+            self.router.with(&id, cx, SessionMachine::agent_stopping);
         }
-        let is_over = self.with_agent(agent, cx, super::super::agent::AgentMachine::stop);
+        let is_over = self.router.with_agent(agent, cx, AgentMachine::stop);
         if is_over {
             self.agent_stopped(agent, cx);
-        } else if self.agents.get_mut(agent).give_up_restart() {
+        } else if self.router.agents_mut().get_mut(agent).give_up_restart() {
             let message = "the agent was disconnected before it restarted";
             let error = Error::new(ErrorKind::Cancelled, message);
             self.fail_sessions(agent, &error, cx);
-            self.with_agent(agent, cx, |agent, cx| {
+            self.router.with_agent(agent, cx, |agent, cx| {
                 agent.notify_disconnected(cx);
             });
         }
@@ -35,8 +32,8 @@ impl Hub {
 
     /// Shortens the time that processes get to stop, after the user's second interrupt.
     pub fn expedite(&mut self, cx: &mut HubCx<'_>) {
-        for agent in self.agents.all() {
-            self.with_agent(agent, cx, AgentMachine::expedite);
+        for agent in self.router.agents().all() {
+            self.router.with_agent(agent, cx, AgentMachine::expedite);
         }
     }
 
@@ -44,7 +41,7 @@ impl Hub {
     /// agent, and stops it.
     pub(super) fn agent_failed(&mut self, agent: AgentRef, error: &Error, cx: &mut HubCx<'_>) {
         self.fail_sessions(agent, error, cx);
-        let is_over = self.with_agent(agent, cx, |agent, cx| {
+        let is_over = self.router.with_agent(agent, cx, |agent, cx| {
             agent.note_crash(cx.now);
             if agent.is_renewing() {
                 agent.replace(cx)
@@ -63,8 +60,8 @@ impl Hub {
     /// Returns the name of the agent that a process belongs to.
     #[must_use]
     pub fn agent_of_process(&self, id: AgentId) -> Option<&str> {
-        let agent = self.agents.with_process(id)?;
-        Some(self.agents.get(agent).name())
+        let agent = self.router.agents().with_process(id)?;
+        Some(self.router.agents().get(agent).name())
     }
 
     /// Handles the end of a stop for which no process had to exit.
@@ -77,27 +74,25 @@ impl Hub {
     pub(super) fn agent_gone(&mut self, agent: AgentRef, error: &Error, cx: &mut HubCx<'_>) {
         self.fail_sessions(agent, error, cx);
         let may_start = self.ending.is_none();
-        self.with_agent(agent, cx, |agent, cx| {
+        self.router.with_agent(agent, cx, |agent, cx| {
             agent.note_crash(cx.now);
             agent.gone(error, may_start, cx);
         });
-        let waiting = self.sessions.of(agent);
-        let waiting = waiting.filter(|s| !s.queue.is_empty() || s.waits_for_agent());
-        let waiting: Vec<String> = waiting.map(|session| session.id.clone()).collect();
-        self.pending.freed.extend(waiting);
+        self.router.free_waiting(agent);
         self.finish_if_done(cx.clients);
     }
 
     /// Ends all turns of the agent's sessions and fails all calls that wait for the agent. Its sessions are
     /// closed, or restored at the next agent process if it is being renewed.
     fn fail_sessions(&mut self, agent: AgentRef, error: &Error, cx: &mut HubCx<'_>) {
-        self.with_agent(agent, cx, |agent, cx| agent.fail_calls(error, cx));
-        let renews = self.agents.get(agent).is_renewing();
+        self.router
+            .with_agent(agent, cx, |agent, cx| agent.fail_calls(error, cx));
+        let renews = self.router.agents().get(agent).is_renewing();
         // The end of a stopped agent is no failure of its turns; an unexpected end is.
-        let broke_off = !self.agents.get(agent).is_stopping();
-        let ids = self.sessions_of(agent);
+        let broke_off = !self.router.agents().get(agent).is_stopping();
+        let ids = self.router.sessions().ids_of(agent);
         for id in &ids {
-            self.with(id, cx, |session, cx| {
+            self.router.with(id, cx, |session, cx| {
                 session.agent_lost(error, (broke_off, renews), cx);
             });
         }
@@ -109,7 +104,9 @@ impl Hub {
             self.answer_renewal(agent, cx);
         }
         self.end_listings(agent, cx);
-        let calls = self.with_agent(agent, cx, |agent, cx| agent.forget_sessions(error, cx));
+        let calls = self
+            .router
+            .with_agent(agent, cx, |agent, cx| agent.forget_sessions(error, cx));
         for call in calls {
             if let Call::Forward { token } = call {
                 cx.clients.reply(token, Err(error.clone()));
@@ -119,21 +116,23 @@ impl Hub {
 
     /// Prepares a session to be restored at the agent process that replaces the current one.
     fn reopen_at_next(&mut self, agent: AgentRef, id: &str) {
-        let Some(session) = self.sessions.get_mut(id) else {
+        let session = self.router.sessions_mut().get_mut(id);
+        let Some(session) = session.filter(|session| !matches!(session.stage, Stage::Resting))
+        else {
             return;
         };
-        match session.stage {
-            Stage::Resting => return,
-            Stage::Live { .. } => self.agents.get_mut(agent).note_renewed_session(id),
-            Stage::Opening(_) => {}
-        }
+        let is_live = matches!(session.stage, Stage::Live { .. });
         session.reopen();
+        if is_live {
+            let machine = self.router.agents_mut().get_mut(agent);
+            machine.note_renewed_session(id);
+        }
     }
 
     /// Continues a renewal: stops the current agent process once it has no work left, or answers the waiting
     /// calls once the new process has the sessions.
     pub(super) fn continue_renewal(&mut self, agent: AgentRef, cx: &mut HubCx<'_>) {
-        let Some(renewal) = self.agents.get(agent).renewal() else {
+        let Some(renewal) = self.router.agents().get(agent).renewal() else {
             return;
         };
         if renewal.has_started() {
@@ -142,29 +141,30 @@ impl Hub {
         }
         let ahead = |token| renewal.is_ahead(token);
         let has_to_do = |s: &SessionMachine| s.running.is_some() || s.queue.tokens().any(ahead);
-        if self.sessions.of(agent).any(has_to_do) {
+        if self.router.sessions().of(agent).any(has_to_do) {
             return;
         }
-        let is_over = self.with_agent(agent, cx, super::super::agent::AgentMachine::replace);
+        let is_over = self.router.with_agent(agent, cx, AgentMachine::replace);
         if is_over {
             self.agent_stopped(agent, cx);
         }
     }
 
     fn answer_renewal(&mut self, agent: AgentRef, cx: &mut HubCx<'_>) {
-        let Some(renewal) = self.agents.get(agent).renewal() else {
+        let Some(renewal) = self.router.agents().get(agent).renewal() else {
             return;
         };
         let opening: Vec<String> = renewal
             .sessions()
             .filter(|id| {
-                self.sessions
+                self.router
+                    .sessions()
                     .get(id)
                     .is_some_and(SessionMachine::is_opening)
             })
             .cloned()
             .collect();
-        self.with_agent(agent, cx, |agent, cx| {
+        self.router.with_agent(agent, cx, |agent, cx| {
             agent.answer_renewal(|id| opening.iter().any(|open| open == id), cx);
         });
     }
@@ -177,11 +177,11 @@ impl Hub {
         exit: &Exit,
         cx: &mut HubCx<'_>,
     ) {
-        let gone = self.with_agent(agent, cx, |agent, cx| {
+        let gone = self.router.with_agent(agent, cx, |agent, cx| {
             agent.process_ended(child, Ok(exit), cx)
         });
         if self.is_over(agent, gone, cx) {
-            let error = self.agents.get(agent).exit_error(exit);
+            let error = self.router.agents().get(agent).exit_error(exit);
             self.agent_gone(agent, &error, cx);
         }
     }
@@ -194,7 +194,7 @@ impl Hub {
         error: &Error,
         cx: &mut HubCx<'_>,
     ) {
-        let gone = self.with_agent(agent, cx, |agent, cx| {
+        let gone = self.router.with_agent(agent, cx, |agent, cx| {
             agent.process_ended(child, Err(error), cx)
         });
         if self.is_over(agent, gone, cx) {
@@ -210,13 +210,18 @@ impl Hub {
         error: &Error,
         cx: &mut HubCx<'_>,
     ) {
-        let Some(gone) = self.agents.get_mut(agent).process_failed(child, error) else {
+        let Some(gone) = self
+            .router
+            .agents_mut()
+            .get_mut(agent)
+            .process_failed(child, error)
+        else {
             return;
         };
         if self.is_over(agent, gone, cx) {
             self.agent_failed(agent, error, cx);
         } else {
-            self.agents.get_mut(agent).stop_process(child);
+            self.router.agents_mut().get_mut(agent).stop_process(child);
         }
     }
 
@@ -235,6 +240,51 @@ impl Hub {
                 }
                 !goes_on
             }
+        }
+    }
+
+    /// Like `catch_panic`, for output of a process. If the session is not known, the process has failed: returns
+    /// `false`, and no more of its output is to be read.
+    pub(super) fn catch_in_output(
+        &mut self,
+        agent: AgentRef,
+        child: Child,
+        cx: &mut HubCx<'_>,
+        act: impl FnOnce(&mut Self, &mut HubCx<'_>),
+    ) -> bool {
+        let Err(panic) = panics::catch_panic(self, cx, act) else {
+            return true;
+        };
+        if panic.mended {
+            return true;
+        }
+        self.router.agents_mut().get_mut(agent).ignore_output(child);
+        let ended = panics::catch_panic(self, cx, |hub, cx| {
+            hub.process_failed(agent, child, &panic.error, cx);
+        });
+        if ended.is_err() {
+            panics::catch_and_repair(self, cx, |hub, cx| {
+                hub.agent_failed(agent, &panic.error, cx);
+            });
+        }
+        false
+    }
+
+    /// Like `catch_panic`, for another process event. The agent has failed if the session is not known, or if the
+    /// process `ends`, since other sessions may have missed the event.
+    pub(super) fn catch_in_process_event(
+        &mut self,
+        agent: AgentRef,
+        ends: bool,
+        cx: &mut HubCx<'_>,
+        act: impl FnOnce(&mut Self, &mut HubCx<'_>),
+    ) {
+        if let Err(panic) = panics::catch_panic(self, cx, act)
+            && (ends || !panic.mended)
+        {
+            panics::catch_and_repair(self, cx, |hub, cx| {
+                hub.agent_failed(agent, &panic.error, cx);
+            });
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Hub;
 use super::cx::HubCx;
+use super::router::room;
 use crate::core::client::{ClientId, Command, History, Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind, no_session};
@@ -36,10 +37,11 @@ impl Hub {
         let client = token.client;
         let id = self.session_id(client, p.session_id.as_deref())?;
         self.must_exist(&id)?;
-        let is_open = self.with(&id, cx, |session, cx| session.detach(client, cx));
+        let is_open = self
+            .router
+            .with(&id, cx, |session, cx| session.detach(client, cx));
         if is_open.is_none() {
-            self.idle
-                .detach(&id, client, &self.shared.clients, cx.clients);
+            room::detach(&mut self.router, &id, client, cx);
         }
         cx.clients.reply(token, Ok(Reply::Done(Done {})));
         Ok(())
@@ -55,7 +57,8 @@ impl Hub {
         let id = self.session_id(token.client, p.session_id.as_deref())?;
         self.must_exist(&id)?;
         let subscribers = self.subscribers(&id);
-        let all = subscribers.map(|all| session_clients(all, &self.shared.clients, token.client));
+        let all = subscribers
+            .map(|all| session_clients(all, &self.router.shared().clients, token.client));
         let result = ClientsResult {
             clients: all.unwrap_or_default(),
         };
@@ -65,7 +68,7 @@ impl Hub {
 
     /// Checks that the role of a client allows a command.
     pub(super) fn check_role(&self, client: ClientId, command: &Command) -> Result<(), Error> {
-        let declared = self.shared.clients.get(client).map(|d| d.role);
+        let declared = self.router.shared().clients.get(client).map(|d| d.role);
         if declared == Some(Role::Observer) && !is_open_to_observers(command) {
             let message = format!(
                 "{} is not allowed: this connection may only observe; use a connection that may control sessions",
@@ -93,15 +96,16 @@ impl Hub {
     /// Returns the clients of a session that is open or unloaded.
     fn subscribers(&self, id: &str) -> Option<&Subscribers> {
         let session = self
-            .sessions
+            .router
+            .sessions()
             .get(id)
             .map(|session| session.output.subscribers());
-        session.or_else(|| self.idle.subscribers(id))
+        session.or_else(|| self.router.unloaded().subscribers(id))
     }
 
     /// Checks that a session exists, without opening it.
     fn must_exist(&self, id: &str) -> Result<(), Error> {
-        if self.sessions.contains_key(id) || self.store.has(id)? {
+        if self.router.sessions().contains_key(id) || self.router.store().has(id)? {
             return Ok(());
         }
         Err(no_session(id))

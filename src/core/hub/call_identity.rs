@@ -29,7 +29,7 @@ impl Hub {
             self.take_named(agent, agent_session, &update, original, cx);
             return;
         }
-        let protocol = self.agents.get(agent).spec().protocol;
+        let protocol = self.router.agents().get(agent).spec().protocol;
         let line = with_call_ids(protocol, original.line, new_id);
         let original = Original {
             line: line.as_deref().unwrap_or(original.line),
@@ -53,19 +53,17 @@ impl Hub {
         agent_session: &str,
         update: &mut Update<'_>,
     ) -> Renamed {
-        let machine = self.agents.get(agent);
+        let machine = self.router.agents().get(agent);
         // ACP has ids of sessions for subagents.
         let is_named = update.names_call()
             && !(machine.spec().protocol == Protocol::Acp
                 && matches!(update, Update::Subagent { .. }));
-        let Some(connection) = machine.connection().filter(|_| is_named) else {
+        if !is_named {
             return Renamed::new();
-        };
-        let own = connection.directory.session(agent_session);
-        let subagent = own.is_none().then_some(agent_session);
-        let session = own.or_else(|| connection.directory.owner(agent_session));
-        let session = session.and_then(|id| self.sessions.get_mut(id));
-        session.map_or_else(Renamed::new, |session| {
+        }
+        let routed = self.router.routed_with_subagents(agent, agent_session);
+        routed.map_or_else(Renamed::new, |(session, is_of_subagent)| {
+            let subagent = is_of_subagent.then_some(agent_session);
             session.identify_calls(subagent, update)
         })
     }
@@ -79,26 +77,27 @@ impl Hub {
         original: Original<'_>,
         cx: &mut HubCx<'_>,
     ) {
-        let has_terminals = !self.hosting.host.is_idle();
+        let has_terminals = !self.router.hosting().host.is_idle();
         if has_terminals && matches!(update, Update::Tool(tool) if tool.ends()) {
             // The output of a terminal is part of the tool's result.
-            self.with_routed(agent, agent_session, cx, |session, cx| {
-                session.show_terminals(cx);
-            });
+            self.router
+                .with_routed(agent, agent_session, cx, |session, cx| {
+                    session.show_terminals(cx);
+                });
         }
         let may_have_run = self.take_update(agent, agent_session, update, original, cx);
         if let Update::Tool(tool) = update
             && tool.content.is_some()
         {
             // The tool call may show a terminal from now on.
-            self.hosting.host.report_now(cx.now);
+            self.router.hosting_mut().host.report_now(cx.now);
         }
         if may_have_run {
-            let connection = self.agents.get(agent).connection();
+            let connection = self.router.agents().get(agent).connection();
             let id = connection.and_then(|c| c.directory.owner(agent_session));
             if let Some(id) = id.cloned() {
                 let report = SessionMachine::report_unapproved_runs;
-                self.with(&id, cx, report);
+                self.router.with(&id, cx, report);
             }
         }
     }

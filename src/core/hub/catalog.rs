@@ -3,6 +3,7 @@
 use super::Hub;
 use super::agents::Agents;
 use super::cx::HubCx;
+use super::router::panics;
 use super::scopes::share_command;
 use super::total_limits::{self, CallPlace, GivenLimit};
 use crate::core::agent::{AgentMachine, DEFAULT_AGENT};
@@ -56,39 +57,39 @@ impl Hub {
         if let Some(agent) = self.scoped_agent(name)? {
             return Ok(agent);
         }
-        if let Some(agent) = self.agents.find(name) {
+        if let Some(agent) = self.router.agents().find(name) {
             return Ok(agent);
         }
         let Some(builtin) = builtin_agents::find(name) else {
             return Err(self.no_agent(name));
         };
-        if let Some(agent) = self.agents.find(&builtin.id) {
+        if let Some(agent) = self.router.agents().find(&builtin.id) {
             return Ok(agent);
         }
         // The number of built-in agents is bounded.
-        let definition = builtin_definition(builtin, &self.shared.settings);
-        Ok(self.agents.add(definition))
+        let definition = builtin_definition(builtin, &self.router.shared().settings);
+        Ok(self.router.agents_mut().add(definition))
     }
 
     /// Adds an agent of a client. The name must not be in use.
     fn add_agent(&mut self, definition: AgentDefinition) -> Result<AgentRef, Error> {
-        let of_clients = self.agents.present().filter(|agent| {
-            let source = self.agents.get(*agent).definition().spec.source;
-            source == wire::AgentSource::Client && !self.agents.is_scoped(*agent)
+        let of_clients = self.router.agents().present().filter(|agent| {
+            let source = self.router.agents().get(*agent).definition().spec.source;
+            source == wire::AgentSource::Client && !self.router.agents().is_scoped(*agent)
         });
         if of_clients.count() >= MOST_AGENTS {
             let message =
                 format!("cannot add an agent: the limit of {MOST_AGENTS} agents is reached");
             return Err(Error::new(ErrorKind::Overloaded, message));
         }
-        Ok(self.agents.add(definition))
+        Ok(self.router.agents_mut().add(definition))
     }
 
     fn no_agent(&self, name: &str) -> Error {
         let own = self.listed_agents();
         let own: Vec<&str> = own
             .iter()
-            .map(|agent| self.agents.get(*agent).name())
+            .map(|agent| self.router.agents().get(*agent).name())
             .filter(|name| *name != DEFAULT_AGENT)
             .collect();
         let why = match resolve(name, own.iter().copied()) {
@@ -129,10 +130,12 @@ impl Hub {
         let own = p.agent.as_deref().map(|name| self.scoped_agent(name));
         let own = own.transpose()?.flatten();
         let agent = match p.agent.as_deref() {
-            Some(name) if has_command && own.is_none() && self.agents.find(name).is_none() => {
+            Some(name)
+                if has_command && own.is_none() && self.router.agents().find(name).is_none() =>
+            {
                 check_name(name).map_err(|why| invalid("agent", why))?;
-                let default = self.agents.get(self.default_agent());
-                let spec = default.spec_of(p.clone(), &self.shared)?;
+                let default = self.router.agents().get(self.default_agent());
+                let spec = default.spec_of(p.clone(), &self.router.shared())?;
                 let agent = self.add_agent(AgentDefinition::new(name, spec))?;
                 self.scopes.set_definer(agent);
                 self.agent_named(Some(name))?
@@ -144,7 +147,8 @@ impl Hub {
             elapsed_ms: p.elapsed_ms,
         };
         self.limit_call(token, limit, CallPlace::Agent(agent), cx);
-        self.with_agent(agent, cx, |agent, cx| agent.connect(token, p, cx))?;
+        self.router
+            .with_agent(agent, cx, |agent, cx| agent.connect(token, p, cx))?;
         if has_command {
             share_command(self, agent, gives_list);
         }
@@ -156,7 +160,7 @@ impl Hub {
         let name = p.agent;
         check_name(&name).map_err(|why| invalid("agent", why))?;
         let own = self.scoped_agent(&name)?;
-        if own.or_else(|| self.agents.find(&name)).is_some()
+        if own.or_else(|| self.router.agents().find(&name)).is_some()
             || builtin_agents::find(&name).is_some()
         {
             let message = format!("agent {name:?} already exists; use another name");
@@ -178,14 +182,14 @@ impl Hub {
             timeout_ms: None,
             elapsed_ms: 0,
         };
-        let default = self.agents.get(self.default_agent());
-        let mut spec = default.spec_of(connect, &self.shared)?;
+        let default = self.router.agents().get(self.default_agent());
+        let mut spec = default.spec_of(connect, &self.router.shared())?;
         spec.source = wire::AgentSource::Client;
         let mut definition = AgentDefinition::new(&name, spec).with_instructions(p.instructions);
         (definition.description, definition.tags) = (p.description, p.tags);
         let agent = self.add_agent(definition)?;
         let owner = (!p.persist).then_some(token.client);
-        self.agents.get_mut(agent).set_owner(owner);
+        self.router.agents_mut().get_mut(agent).set_owner(owner);
         self.scopes.set_definer(agent);
         let agent = self.agent_named(Some(&name))?;
         self.search(
@@ -202,7 +206,7 @@ impl Hub {
         let machines = self.listed_agents();
         let named: Vec<&str> = machines
             .iter()
-            .map(|agent| self.agents.get(*agent).name())
+            .map(|agent| self.router.agents().get(*agent).name())
             .collect();
         let builtin = builtin_agents::all().iter().filter(|_| p.built_in);
         let unnamed = builtin.filter(|agent| !named.contains(&agent.id.as_str()));
@@ -230,27 +234,27 @@ impl Hub {
     /// Has the programs of these agents searched for, and answers the call with the result.
     fn search(&mut self, token: Token, agents: Vec<ListedAgent>, answer: SearchAnswer) {
         let specs = agents.iter().map(|agent| self.program_of(*agent)).collect();
-        let ticket = self.shared.ids.search();
+        let ticket = self.router.shared_mut().ids.search();
         self.searches.push(ProgramSearch {
             ticket,
             token,
             agents,
             answer,
         });
-        self.effects.push(Effect::FindPrograms(ticket, specs));
+        self.router.push(Effect::FindPrograms(ticket, specs));
     }
 
     fn definition_of(&self, agent: ListedAgent) -> AgentDefinition {
         match agent {
-            ListedAgent::Machine(agent) => self.agents.get(agent).definition().clone(),
+            ListedAgent::Machine(agent) => self.router.agents().get(agent).definition().clone(),
             ListedAgent::BuiltIn(agent) => builtin_definition(agent, self.caller_settings()),
         }
     }
 
     fn program_of(&self, agent: ListedAgent) -> ProcessSpec {
-        let home = self.shared.settings.home();
+        let home = self.router.shared().settings.home();
         match agent {
-            ListedAgent::Machine(agent) => self.agents.get(agent).spec().process(&home),
+            ListedAgent::Machine(agent) => self.router.agents().get(agent).spec().process(&home),
             ListedAgent::BuiltIn(_) => self.definition_of(agent).spec.process(&home),
         }
     }
@@ -258,7 +262,7 @@ impl Hub {
     /// Handles the result of [`Effect::FindPrograms`]: its ticket, and for each agent its program, if it was
     /// found.
     pub fn programs_found(&mut self, found: (u64, Vec<Option<Program>>), cx: &mut HubCx<'_>) {
-        self.catch_and_repair(cx, |hub, cx| {
+        panics::catch_and_repair(self, cx, |hub, cx| {
             hub.answer_search(found, cx.clients);
         });
     }
@@ -299,8 +303,8 @@ impl Hub {
         let installed = found || spec.is_in_process() || spec.protocol.is_http();
         let (mut summary, is_default) = match agent {
             ListedAgent::Machine(agent) => {
-                let sessions = self.sessions.of(agent).count() as u64;
-                let machine = self.agents.get(agent);
+                let sessions = self.router.sessions().of(agent).count() as u64;
+                let machine = self.router.agents().get(agent);
                 (machine.summary(sessions), agent == self.default_agent())
             }
             ListedAgent::BuiltIn(_) => {
@@ -315,7 +319,12 @@ impl Hub {
     fn details(&self, agent: ListedAgent, summary: wire::AgentSummary) -> wire::AgentDetails {
         let definition = self.definition_of(agent);
         let builtin = builtin_agents::find(&definition.name);
-        let servers = self.shared.settings.mcp_servers_of(&definition).into_iter();
+        let servers = self
+            .router
+            .shared()
+            .settings
+            .mcp_servers_of(&definition)
+            .into_iter();
         let spec = definition.spec;
         wire::AgentDetails {
             summary,
@@ -348,19 +357,22 @@ impl Hub {
     ) {
         self.searches.retain(|search| search.token.client != client);
         let own: Vec<AgentRef> = self
-            .agents
+            .router
+            .agents()
             .present()
-            .filter(|agent| self.agents.get(*agent).owner() == Some(client))
+            .filter(|agent| self.router.agents().get(*agent).owner() == Some(client))
             .collect();
         for agent in own {
-            let variants = self.agents.with_variants(agent);
-            let is_busy = variants.iter().any(|agent| self.is_busy(*agent));
+            let variants = self.router.agents().with_variants(agent);
+            let is_busy = variants
+                .iter()
+                .any(|agent| self.router.sessions().are_busy(*agent));
             if on_disconnect == wire::OnDisconnect::Continue && is_busy {
-                self.agents.get_mut(agent).set_owner(None);
+                self.router.agents_mut().get_mut(agent).set_owner(None);
                 continue;
             }
             for agent in variants {
-                self.agents.get_mut(agent).retire();
+                self.router.agents_mut().get_mut(agent).retire();
                 self.stop_agent(agent, cx);
             }
         }

@@ -3,6 +3,7 @@
 
 use super::Hub;
 use super::cx::HubCx;
+use super::router::{panics, room, storage};
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequestId};
 use crate::core::client_sink::ClientSinks;
@@ -32,13 +33,13 @@ impl Hub {
                 Ok(())
             });
         }
-        if let Some(declaration) = self.shared.clients.get_mut(client) {
+        if let Some(declaration) = self.router.shared_mut().clients.get_mut(client) {
             declaration.subscription.chunks = p.chunks;
         }
-        for session in self.sessions.values_mut() {
+        for session in self.router.sessions_mut().values_mut() {
             session.output.set_chunks(client, p.chunks, cx.clients);
         }
-        self.idle.set_chunks(client, p.chunks);
+        self.router.unloaded_mut().set_chunks(client, p.chunks);
         Ok(())
     }
 
@@ -51,16 +52,16 @@ impl Hub {
         answer: &ClientAnswer,
         cx: &mut HubCx<'_>,
     ) {
-        self.catch_and_repair(cx, |hub, cx| {
-            hub.number_unsent(cx.clients);
-            match hub.shared.client_requests.get(&id).cloned() {
+        panics::catch_and_repair(self, cx, |hub, cx| {
+            storage::number_unsent(&mut hub.router, cx.clients);
+            match hub.router.shared().client_requests.get(&id).cloned() {
                 Some(RequestOwner::Session(session)) => {
-                    hub.with(&session, cx, |session, cx| {
+                    hub.router.with(&session, cx, |session, cx| {
                         session.client_answered(client, id, answer, cx);
                     });
                 }
                 Some(RequestOwner::Agent(agent)) => {
-                    hub.with_agent(agent, cx, |agent, cx| {
+                    hub.router.with_agent(agent, cx, |agent, cx| {
                         agent.client_answered(client, id, answer, cx);
                     });
                 }
@@ -74,24 +75,23 @@ impl Hub {
     /// Handles a client that has left, with only its own requests: its calls are not answered, its turns are
     /// cancelled unless they are to go on, and requests sent to it are left to the other clients.
     pub fn client_left(&mut self, client: ClientId, cx: &mut HubCx<'_>) {
-        self.catch_and_repair(cx, |hub, cx| {
-            hub.number_unsent(cx.clients);
-            let declared = hub.shared.clients.get(client);
+        panics::catch_and_repair(self, cx, |hub, cx| {
+            storage::number_unsent(&mut hub.router, cx.clients);
+            let declared = hub.router.shared().clients.get(client);
             let usual = declared.map(|d| d.on_disconnect).unwrap_or_default();
-            hub.shared.clients.remove(client);
+            hub.router.shared_mut().clients.remove(client);
             hub.forget_reads(client);
             hub.end_forwards_to(client);
             hub.agent_files.forget(client);
-            hub.idle
-                .forget_client(client, &hub.shared.clients, cx.clients);
-            for agent in hub.agents.all() {
-                hub.with_agent(agent, cx, |agent, cx| {
+            room::forget_client(&mut hub.router, client, cx);
+            for agent in hub.router.agents().all() {
+                hub.router.with_agent(agent, cx, |agent, cx| {
                     agent.client_left(client, cx);
                 });
             }
-            let all: Vec<String> = hub.sessions.keys().cloned().collect();
+            let all: Vec<String> = hub.router.sessions().keys().cloned().collect();
             for id in all {
-                hub.with(&id, cx, |session, cx| {
+                hub.router.with(&id, cx, |session, cx| {
                     session.client_left(client, usual, cx);
                 });
             }
@@ -104,13 +104,14 @@ impl Hub {
     /// Sends lagging clients the chunks that they have not received, as far as they have room.
     pub fn catch_up(&mut self, cx: &mut HubCx<'_>) {
         let is_lagging = |session: &SessionMachine| session.output.subscribers().are_lagging();
-        if !self.sessions.awake().any(is_lagging) {
+        if !self.router.sessions().awake().any(is_lagging) {
             return;
         }
         // Only chunks that are written to the log are sent.
-        self.commit(cx);
-        self.catch_and_repair(cx, |hub, cx| {
-            hub.sessions
+        storage::commit(&mut self.router, cx);
+        panics::catch_and_repair(self, cx, |hub, cx| {
+            hub.router
+                .sessions_mut()
                 .for_each_awake(|session| session.catch_up(cx.clients));
         });
     }
@@ -121,7 +122,7 @@ impl Hub {
     /// of its sessions.
     /// If one of them has room, the agent continues and the others lag.
     pub(super) fn must_wait(&mut self, agent: AgentRef, clients: &mut dyn ClientSinks) -> bool {
-        let mut all = self.shared.clients.ids();
+        let mut all = self.router.shared().clients.ids();
         let is_any_full = all.any(|client| clients.is_client_full(client));
         drop(all);
         is_any_full && self.waits_for_all(agent, clients)
@@ -129,7 +130,7 @@ impl Hub {
 
     #[cold]
     fn waits_for_all(&mut self, agent: AgentRef, clients: &mut dyn ClientSinks) -> bool {
-        let own = || self.sessions.of(agent);
+        let own = || self.router.sessions().of(agent);
         let leader = |session: &SessionMachine| session.output.subscribers().awaited_leader();
         let is_awaited =
             |session: &&SessionMachine| session.running.is_some() || session.is_opening();
@@ -142,7 +143,7 @@ impl Hub {
         }
         if served.is_empty() {
             let waits = |d: &ClientDeclaration| d.on_disconnect == OnDisconnect::Cancel;
-            served = self.shared.clients.declared(waits).collect();
+            served = self.router.shared().clients.declared(waits).collect();
         }
         let full: BTreeSet<ClientId> = served
             .iter()
@@ -153,8 +154,8 @@ impl Hub {
             return !served.is_empty();
         }
         if !full.is_empty() {
-            for id in self.sessions_of(agent) {
-                if let Some(session) = self.sessions.get_mut(&id) {
+            for id in self.router.sessions().ids_of(agent) {
+                if let Some(session) = self.router.sessions_mut().get_mut(&id) {
                     session.output.lag_leader(&full);
                 }
             }

@@ -2,6 +2,7 @@
 
 use super::Hub;
 use super::cx::HubCx;
+use super::router::{panics, storage};
 use crate::core::acp_client::AcpClient;
 use crate::core::client::{ClientId, Command, Reply, Token};
 use crate::core::clients::ClientDeclaration;
@@ -23,10 +24,14 @@ impl Hub {
     pub fn command(&mut self, token: Token, command: Command, cx: &mut HubCx<'_>) {
         self.scopes.set_caller(token.client);
         // Everything reported before the command must precede what the command reads or adds.
-        self.catch_and_repair(cx, |hub, cx| hub.number_unsent(cx.clients));
-        self.commit(cx);
-        self.catch_in_call(token, cx, |hub, cx| hub.try_command(token, command, cx));
-        self.catch_and_repair(cx, |hub, cx| {
+        panics::catch_and_repair(self, cx, |hub, cx| {
+            storage::number_unsent(&mut hub.router, cx.clients)
+        });
+        storage::commit(&mut self.router, cx);
+        panics::catch_in_call(self, token, cx, |hub, cx| {
+            hub.try_command(token, command, cx)
+        });
+        panics::catch_and_repair(self, cx, |hub, cx| {
             hub.replay_turns(cx.clients);
             hub.run_deferred(cx);
         });
@@ -39,7 +44,7 @@ impl Hub {
         cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         let first = matches!(command, Command::Initialize(_) | Command::Shutdown);
-        if !first && self.shared.clients.get(token.client).is_none() {
+        if !first && self.router.shared().clients.get(token.client).is_none() {
             return Err(out_of_order("not initialized; call initialize first"));
         }
         if self.ending.is_some() && !matches!(command, Command::Shutdown) {
@@ -58,7 +63,7 @@ impl Hub {
             Command::Register(p) => self.register(token, p)?,
             Command::Status(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
-                self.with_agent(agent, cx, |agent, cx| {
+                self.router.with_agent(agent, cx, |agent, cx| {
                     agent.request_status(token, cx);
                 });
             }
@@ -68,26 +73,30 @@ impl Hub {
             }
             Command::GetEnvironment(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
-                let environment = self.agents.get(agent).environment();
+                let environment = self.router.agents().get(agent).environment();
                 cx.clients.reply(token, Ok(Reply::Environment(environment)));
             }
             Command::UpdateEnvironment(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
-                let (busy, ahead) = (self.is_busy(agent), self.queued_prompts(agent));
-                self.with_agent(agent, cx, |agent, cx| {
+                let (busy, ahead) = (
+                    self.router.sessions().are_busy(agent),
+                    self.router.sessions().queued_prompts(agent),
+                );
+                self.router.with_agent(agent, cx, |agent, cx| {
                     agent.update_environment(token, p, (busy, ahead), cx)
                 })?;
             }
             Command::Authenticate(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
-                let ahead = self.queued_prompts(agent);
-                self.with_agent(agent, cx, |agent, cx| {
+                let ahead = self.router.sessions().queued_prompts(agent);
+                self.router.with_agent(agent, cx, |agent, cx| {
                     agent.authenticate(token, p, ahead, cx)
                 })?;
             }
             Command::Logout(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
-                self.with_agent(agent, cx, |agent, cx| agent.logout(token, cx))?;
+                self.router
+                    .with_agent(agent, cx, |agent, cx| agent.logout(token, cx))?;
             }
             Command::Ensure(p) => self.ensure(token, p, cx)?,
             Command::Create(p) => self.create(token, p, cx)?,
@@ -95,7 +104,7 @@ impl Hub {
             Command::Prompt(p) => self.prompt(token, p, cx)?,
             Command::Cancel(p) => {
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
-                let cancelled = self.with(&id, cx, |session, cx| {
+                let cancelled = self.router.with(&id, cx, |session, cx| {
                     session.cancel(p.turn_id.as_deref(), cx)
                 });
                 let cancelled = cancelled.unwrap_or(false);
@@ -154,7 +163,7 @@ impl Hub {
             let error = Error::new(ErrorKind::InvalidParams, message);
             return Err(error.with("field", "protocolVersion"));
         }
-        let earlier = self.shared.clients.get(client).cloned();
+        let earlier = self.router.shared().clients.get(client).cloned();
         let mut declaration =
             earlier.unwrap_or_else(|| ClientDeclaration::new(self.caller_settings().profile));
         let subscription = &mut declaration.subscription;
@@ -188,13 +197,18 @@ impl Hub {
             declaration.subscription.updates = true;
             declaration.acp = Some(Arc::new(AcpClient { handshake }));
         }
-        self.shared.clients.declare(client, declaration);
+        self.router
+            .shared_mut()
+            .clients
+            .declare(client, declaration);
         // acpipe outlives a client whose departure ends nothing.
         let watched = p
             .process_id
             .filter(|_| p.on_disconnect == wire::OnDisconnect::Cancel);
-        self.effects.extend(watched.map(Effect::Watch));
-        let machine = self.agents.get(self.default_agent());
+        if let Some(watched) = watched {
+            self.router.push(Effect::Watch(watched));
+        }
+        let machine = self.router.agents().get(self.default_agent());
         let agent = machine.configured();
         Ok(wire::InitializeResult {
             protocol_version: wire::PROTOCOL_VERSION,
@@ -214,21 +228,10 @@ impl Hub {
     }
 
     fn disconnect(&mut self, token: Token, agent: AgentRef, cx: &mut HubCx<'_>) {
-        self.agents.get_mut(agent).forbid_restart();
+        self.router.agents_mut().get_mut(agent).forbid_restart();
         self.stop_agent(agent, cx);
-        self.with_agent(agent, cx, |agent, cx| agent.disconnect(token, cx));
-    }
-
-    /// Returns `true` if a session of the agent runs a turn or has queued prompts.
-    pub(super) fn is_busy(&self, agent: AgentRef) -> bool {
-        let mut own = self.sessions.of(agent);
-        own.any(|s| s.running.is_some() || !s.queue.is_empty())
-    }
-
-    /// Returns the calls of the prompts that are queued in the agent's sessions.
-    fn queued_prompts(&self, agent: AgentRef) -> Vec<Token> {
-        let own = self.sessions.of(agent);
-        own.flat_map(|s| s.queue.tokens()).collect()
+        self.router
+            .with_agent(agent, cx, |agent, cx| agent.disconnect(token, cx));
     }
 
     fn create(

@@ -2,6 +2,7 @@
 
 use super::Hub;
 use super::cx::HubCx;
+use super::router::{next_prompt, room, storage};
 use super::total_limits::{self, CallPlace, GivenLimit};
 use crate::core::agent::STOPPING;
 use crate::core::client::{Reply, Token};
@@ -33,18 +34,18 @@ impl Hub {
             elapsed_ms: p.elapsed_ms,
         };
         self.limit_call(token, limit, CallPlace::Session(id.clone()), cx);
-        if !self.sessions.contains_key(id) && self.store.has(id)? {
+        if !self.router.sessions().contains_key(id) && self.router.store().has(id)? {
             self.reopen(id)?;
         }
         let (agent, own) = self.agent_to_open(id, p.agent.as_deref())?;
         let moves = own.is_some_and(|own| own != agent);
-        let machine = self.agents.get(agent);
+        let machine = self.router.agents().get(agent);
         let stopping = machine.is_stopping();
         if stopping && !machine.is_renewing() {
             return Err(out_of_order(STOPPING));
         }
         let adopts = p.agent_session_id.is_some();
-        if adopts && self.sessions.contains_key(id) {
+        if adopts && self.router.sessions().contains_key(id) {
             let message = format!(
                 "session {id:?} already exists; adopt the agent's session under another sessionId"
             );
@@ -59,45 +60,46 @@ impl Hub {
             cwd.as_deref(),
             agent,
         );
-        let replaced = self.with(id, cx, |session, cx| {
+        let replaced = self.router.with(id, cx, |session, cx| {
             session.join(token.client, cx);
             session.replace_opening(&p.strategy, cx)
         });
         let cwd = cwd.or(replaced.flatten());
-        let protocol = self.agents.get(agent).spec().protocol;
+        let protocol = self.router.agents().get(agent).spec().protocol;
         let differing = self.differing_settings(id, &p.mcp_servers)?;
         // Only clients of a daemon have terms of their own.
-        let refused = if self.shared.is_resident {
+        let refused = if self.router.shared().is_resident {
             p.options.disallowed_tools.clone()
         } else {
             Vec::new()
         };
-        if let Some(session) = self.sessions.get_mut(id).filter(|_| !moves)
+        if let Some(session) = self.router.sessions_mut().get_mut(id).filter(|_| !moves)
             && ensured_already(session, token, &p, differing, (stopping, protocol), cx)?
         {
             self.scopes.note_refused(id, refused);
             return Ok(());
         }
-        self.make_room(id, agent, cx)?;
+        room::make_room(&mut self.router, id, agent, cx)?;
         if moves {
-            self.with_agent(agent, cx, |agent, cx| agent.need(None, cx))?;
+            self.router
+                .with_agent(agent, cx, |agent, cx| agent.need(None, cx))?;
         } else {
-            self.ensure_agent(id, agent, cx)?;
+            next_prompt::ensure_agent(&mut self.router, id, agent, cx)?;
         }
-        let spec = self.agents.get(agent).spec();
+        let spec = self.router.agents().get(agent).spec();
         let (base, protocol) = (spec.cwd.clone(), spec.protocol);
         if p.fork && !traits(protocol).forks {
             return Err(invalid("fork", "ACP agents do not support it"));
         }
         let options = self.options(id, agent, (*p.options).clone(), &p.mcp_servers)?;
-        if !self.sessions.contains_key(id) {
-            let log = self.open_log(id)?;
+        if !self.router.sessions().contains_key(id) {
+            let log = storage::open_log(self.router.store_mut(), id)?;
             let cwd = cwd.unwrap_or(base);
             let mut session = SessionMachine::new(id.clone(), agent, cwd, log);
-            let identity = self.agents.get(agent).identity();
-            let program = self.agents.get(agent).spec().key();
+            let identity = self.router.agents().get(agent).identity();
+            let program = self.router.agents().get(agent).spec().key();
             let given = Given {
-                at: &self.shared.time(cx.now),
+                at: &self.router.shared().time(cx.now),
                 created: false,
                 program: &program,
             };
@@ -107,8 +109,8 @@ impl Hub {
                 .map(|id| SessionAgents::from_client(identity, id, given));
             session.known = known.unwrap_or_default();
             session.forks = p.fork;
-            self.sessions.insert(id.clone(), session);
-            self.with(id, cx, |session, cx| {
+            self.router.sessions_mut().insert(id.clone(), session);
+            self.router.with(id, cx, |session, cx| {
                 session.join(token.client, cx);
             });
         }
@@ -136,7 +138,7 @@ impl Hub {
             }
             other => other,
         };
-        self.with(id, cx, |session, cx| {
+        self.router.with(id, cx, |session, cx| {
             let protocol = cx.agent.spec.protocol;
             if strategy == Strategy::Only(Rung::New) {
                 session.release_at_agent(cx);
@@ -168,13 +170,16 @@ impl Hub {
         id: &str,
         named: Option<&str>,
     ) -> Result<(AgentRef, Option<AgentRef>), Error> {
-        let own = self.sessions.get(id).map(|session| session.agent);
+        let own = self.router.sessions().get(id).map(|session| session.agent);
         let agent = match (named, own) {
             (None, Some(own)) => self.callers_definition(own)?.unwrap_or(own),
             (named, _) => self.agent_named(named)?,
         };
         let agent = self.agent_for(id, agent);
-        Ok((agent, self.sessions.get(id).map(|session| session.agent)))
+        Ok((
+            agent,
+            self.router.sessions().get(id).map(|session| session.agent),
+        ))
     }
 
     /// Returns the checked options with which a session is to be opened.
@@ -185,9 +190,9 @@ impl Hub {
         wished: SessionOptions,
         servers: &[McpServer],
     ) -> Result<SessionOptions, Error> {
-        let machine = self.agents.get(agent);
+        let machine = self.router.agents().get(agent);
         let spec = machine.spec();
-        let session = self.sessions.get(id);
+        let session = self.router.sessions().get(id);
         let options = match session {
             None => wished.or(&spec.options),
             Some(session) if session.listing_clients().contains(&self.scopes.caller()) => {
@@ -200,12 +205,15 @@ impl Hub {
             _ => servers,
         };
         mcp::check(servers)?;
-        let servers = machine.servers(servers, &self.shared.settings)?;
+        let servers = machine.servers(servers, &self.router.shared().settings)?;
         options::check(
             spec.protocol,
             &options,
             &servers,
-            self.shared.settings.policy_of(machine.definition()),
+            self.router
+                .shared()
+                .settings
+                .policy_of(machine.definition()),
         )?;
         Ok(options)
     }

@@ -51,15 +51,15 @@ impl Hub {
             context: p.context,
             when_busy: PromptWhenBusy::Queue,
         };
-        let spec = self.agents.get(agent).spec();
+        let spec = self.router.agents().get(agent).spec();
         let protocol = spec.protocol;
         let cwd = p.cwd.unwrap_or_else(|| spec.cwd.clone());
         let log = Log::open(MemoryStore.open(&id)?)?;
         let mut session = SessionMachine::new(id.clone(), agent, cwd, log);
         session.set_options(options, &wished, protocol);
         session.one_shot = Some(OneShot::new(p.retry));
-        self.sessions.insert(id.clone(), session);
-        self.with(&id, cx, |session, cx| {
+        self.router.sessions_mut().insert(id.clone(), session);
+        self.router.with(&id, cx, |session, cx| {
             session.join(token.client, cx);
             session.claim_lists(token.client, &wished);
         });
@@ -70,12 +70,12 @@ impl Hub {
     /// Returns the id of a session that does not exist yet.
     fn new_session_id(&mut self, given: Option<String>) -> Result<String, Error> {
         let Some(id) = given else {
-            return Ok(self.shared.next_id("execute"));
+            return Ok(self.router.shared_mut().next_id("execute"));
         };
         if id.is_empty() {
             return Err(invalid("sessionId", "must not be empty"));
         }
-        if self.sessions.contains_key(&id) || self.store.has(&id)? {
+        if self.router.sessions().contains_key(&id) || self.router.store().has(&id)? {
             let message =
                 format!("session {id:?} already exists; use another id, or omit sessionId");
             return Err(Error::new(ErrorKind::SessionExists, message));
@@ -89,7 +89,11 @@ impl Hub {
             // The agents are being stopped, and their sessions end with them.
             return;
         }
-        let spent = self.sessions.awake().filter(|session| session.is_spent());
+        let spent = self
+            .router
+            .sessions()
+            .awake()
+            .filter(|session| session.is_spent());
         let spent = spent.map(|session| {
             let own = session.output.subscribers().leader();
             (session.id.clone(), own.unwrap_or_default())

@@ -43,7 +43,7 @@ impl Hub {
             History::Replay(p) => {
                 let limit = limit(p.limit, CHUNKS)?;
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
-                let profile = self.shared.profile(token.client);
+                let profile = self.router.shared().profile(token.client);
                 let session = self.readable(&id)?;
                 let page = session.replay(p.after_seq, limit, profile)?;
                 // The reply must follow the chunks that the client has not received yet.
@@ -54,17 +54,17 @@ impl Hub {
             }
             History::AddMessage(p) => {
                 let (at, id) = (
-                    self.shared.time(cx.now),
+                    self.router.shared().time(cx.now),
                     self.session_id(token.client, p.session_id.as_deref())?,
                 );
                 Reply::Message(self.session(&id)?.add_message(p.message, &at)?)
             }
             History::UpdateMessage(p) => {
                 let (at, id) = (
-                    self.shared.time(cx.now),
+                    self.router.shared().time(cx.now),
                     self.session_id(token.client, p.session_id.as_deref())?,
                 );
-                let profile = self.shared.profile(token.client);
+                let profile = self.router.shared().profile(token.client);
                 Reply::Message(self.readable(&id)?.update_message(p, &at, profile)?)
             }
             History::ClearMessages(p) => {

@@ -68,15 +68,18 @@ impl Hub {
 
     /// Requests the cards that a list needs.
     fn request_cards(&mut self, token: Token, p: ListSessionsParams, cx: &mut HubCx<'_>) {
-        let ticket = self.shared.ids.ticket();
-        let open = self.sessions.len();
-        if self.store.list(ticket, cards_for(&p, open)) {
+        let ticket = self.router.shared_mut().ids.ticket();
+        let open = self.router.sessions().len();
+        if self.router.store_mut().list(ticket, cards_for(&p, open)) {
             // On a slow disk, a list of many sessions takes long.
             let wait = PendingStoreReply {
                 until: None,
                 call: StoreCall::List(token, p, open),
             };
-            self.shared.pending_store_replies.insert(ticket, wait);
+            self.router
+                .shared_mut()
+                .pending_store_replies
+                .insert(ticket, wait);
         } else {
             self.list_with(token, p, Vec::new(), cx);
         }
@@ -90,7 +93,7 @@ impl Hub {
         cards: Vec<Card>,
         cx: &mut HubCx<'_>,
     ) {
-        if self.sessions.len() > open {
+        if self.router.sessions().len() > open {
             self.request_cards(token, params, cx);
         } else {
             self.list_with(token, params, cards, cx);
@@ -107,7 +110,7 @@ impl Hub {
         cx: &mut HubCx<'_>,
     ) {
         let known = cards.into_iter().map(|card| {
-            let attached = self.idle.subscribers(&card.session_id);
+            let attached = self.router.unloaded().subscribers(&card.session_id);
             let clients = attached.map(Subscribers::count).filter(|count| *count > 0);
             let info = SessionInfo {
                 clients,
@@ -117,7 +120,8 @@ impl Hub {
         });
         let mut own: BTreeMap<String, SessionInfo> = known.collect();
         let open = self
-            .sessions
+            .router
+            .sessions()
             .values()
             .filter(|s| !s.output.log().is_empty());
         own.extend(open.map(|session| (session.id.clone(), session.info())));
@@ -125,7 +129,7 @@ impl Hub {
         let listing = Listing {
             token,
             agent: Agents::DEFAULT,
-            next: self.agents.all().filter(is_asked).collect(),
+            next: self.router.agents().all().filter(is_asked).collect(),
             params,
             own: own.into_values().collect(),
             listed: Vec::new(),
@@ -137,7 +141,7 @@ impl Hub {
     }
 
     fn can_list(&self, agent: AgentRef) -> bool {
-        let connection = self.agents.get(agent).connection();
+        let connection = self.router.agents().get(agent).connection();
         let info = connection.and_then(|connection| connection.ready());
         info.is_some_and(|info| info.capabilities.list)
     }
@@ -147,7 +151,12 @@ impl Hub {
         while let Some(agent) = listing.next.pop_front() {
             if self.can_list(agent) {
                 (listing.agent, listing.pages) = (agent, 0);
-                listing.until = self.shared.settings.limits.until(Timeout::List, cx.now);
+                listing.until = self
+                    .router
+                    .shared()
+                    .settings
+                    .limits
+                    .until(Timeout::List, cx.now);
                 self.ask_agent_to_list(listing, None);
                 return;
             }
@@ -164,8 +173,8 @@ impl Hub {
     }
 
     fn ask_agent_to_list(&mut self, mut listing: Listing, cursor: Option<&str>) {
-        listing.call = self.shared.ids.call();
-        let machine = self.agents.get_mut(listing.agent);
+        listing.call = self.router.shared_mut().ids.call();
+        let machine = self.router.agents_mut().get_mut(listing.agent);
         if let Some(connection) = machine.connection_mut() {
             connection.calls.insert(listing.call, Call::ListAll);
             let (call, cwd) = (listing.call, listing.params.cwd.as_deref());
@@ -190,7 +199,12 @@ impl Hub {
         listing.pages += 1;
         match next {
             Some(cursor) if listing.pages < PAGES => {
-                listing.until = self.shared.settings.limits.until(Timeout::List, cx.now);
+                listing.until = self
+                    .router
+                    .shared()
+                    .settings
+                    .limits
+                    .until(Timeout::List, cx.now);
                 self.ask_agent_to_list(listing, Some(&cursor));
             }
             _ => self.end_agent_list(listing, cx),
@@ -215,14 +229,17 @@ impl Hub {
 
     fn give_up_listings(&mut self, listings: Vec<Listing>, cx: &mut HubCx<'_>) {
         for listing in listings {
-            self.agents.get_mut(listing.agent).take_call(listing.call);
+            self.router
+                .agents_mut()
+                .get_mut(listing.agent)
+                .take_call(listing.call);
             self.end_agent_list(listing, cx);
         }
     }
 
     /// Adds the sessions that only the agent has, after its list is complete or its time limit is reached.
     fn end_agent_list(&mut self, mut listing: Listing, cx: &mut HubCx<'_>) {
-        let machine = self.agents.get(listing.agent);
+        let machine = self.router.agents().get(listing.agent);
         let listed = std::mem::take(&mut listing.listed);
         let command = machine.spec().stored();
         let line = command.shown_line();

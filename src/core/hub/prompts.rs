@@ -2,16 +2,15 @@
 
 use super::Hub;
 use super::cx::HubCx;
+use super::router::{next_prompt, room};
 use super::total_limits::{self, CallPlace, GivenLimit};
-use crate::core::agent::{AgentSpec, STOPPING};
-use crate::core::agent_spec::identity;
+use crate::core::agent::STOPPING;
 use crate::core::client::Token;
 use crate::core::error::{Error, invalid, out_of_order};
-use crate::core::ids::AgentRef;
 use crate::core::prompt_parts::prompt_parts;
 use crate::core::session::{Queued, Stage};
 use crate::core::setting::Setting;
-use crate::proto::wire::{AgentSource, PromptParams, Strategy};
+use crate::proto::wire::PromptParams;
 
 /// Maximum length of a turn id that a client may choose, in bytes. Each record of the turn contains it.
 const LONGEST_TURN_ID: usize = 256;
@@ -46,7 +45,7 @@ impl Hub {
                 return Ok(());
             }
         }
-        let machine = self.agents.get(agent);
+        let machine = self.router.agents().get(agent);
         // After a crash, the next agent process takes the prompt.
         let stopping = machine.is_stopping() && !machine.has_crashed();
         let crashed = machine.is_stopping() && machine.has_crashed();
@@ -58,7 +57,7 @@ impl Hub {
         if stopping && !held {
             return Err(out_of_order(STOPPING));
         }
-        self.with(id, cx, |session, cx| {
+        self.router.with(id, cx, |session, cx| {
             session.join(token.client, cx);
         });
         let limit = GivenLimit {
@@ -69,7 +68,7 @@ impl Hub {
         let turn_id = p.turn_id.clone();
         let queued = Queued {
             token,
-            turn_id: turn_id.unwrap_or_else(|| self.shared.next_id("turn")),
+            turn_id: turn_id.unwrap_or_else(|| self.router.shared_mut().next_id("turn")),
             terms,
             prompt: p,
         };
@@ -77,40 +76,13 @@ impl Hub {
             return self.with_session(id, cx, |session, cx| session.begin_turn(queued, cx));
         }
         if rests {
-            self.make_room(id, agent, cx)?;
-            self.ensure_agent(id, agent, cx)?;
+            room::make_room(&mut self.router, id, agent, cx)?;
+            next_prompt::ensure_agent(&mut self.router, id, agent, cx)?;
         }
-        self.with(id, cx, |session, cx| {
+        self.router.with(id, cx, |session, cx| {
             session.enqueue(queued, rests, cx);
         });
         Ok(())
-    }
-
-    /// Sends the next prompts of a session that can take one. If its agent is lost, restores the session
-    /// first.
-    pub(super) fn next_prompt(&mut self, id: &str, cx: &mut HubCx<'_>) {
-        let Some(session) = self.sessions.get(id) else {
-            return;
-        };
-        let agent = session.agent;
-        if session.waits_for_agent() && !self.agents.get(agent).is_stopping() {
-            let room = self.make_room(id, agent, cx);
-            let needed = room.and_then(|()| self.ensure_agent(id, agent, cx));
-            self.with(id, cx, |session, cx| match needed {
-                Ok(()) => session.open(Strategy::Auto, cx),
-                Err(error) => session.cannot_open(&error, cx),
-            });
-            return;
-        }
-        // After a prompt that cannot be sent, the next one is tried.
-        while let Some(queued) = self
-            .with(id, cx, super::super::session::SessionMachine::next_prompt)
-            .flatten()
-        {
-            self.catch_in_call(queued.token, cx, |hub, cx| {
-                hub.with_session(id, cx, |session, cx| session.begin_queued(queued, cx))
-            });
-        }
     }
 
     /// Sets a mode, model or option. A session that is not live is restored first.
@@ -125,58 +97,18 @@ impl Hub {
         let (agent, is_live) = (session.agent, session.agent_session().is_some());
         let rests = matches!(session.stage, Stage::Resting);
         session.used = Some(cx.now);
-        let machine = self.agents.get(agent);
+        let machine = self.router.agents().get(agent);
         let comes_back = !is_live && machine.is_renewing();
         if machine.is_stopping() && !comes_back {
             return Err(out_of_order(STOPPING));
         }
         if rests {
-            self.make_room(id, agent, cx)?;
-            self.ensure_agent(id, agent, cx)?;
+            room::make_room(&mut self.router, id, agent, cx)?;
+            next_prompt::ensure_agent(&mut self.router, id, agent, cx)?;
         }
         self.with_session(id, cx, |session, cx| {
             session.join(token.client, cx);
             session.set(token, setting, cx)
         })
-    }
-
-    /// Makes sure that the session's agent is running or being started. The demo agent never takes over a
-    /// session of another agent.
-    pub(super) fn ensure_agent(
-        &mut self,
-        id: &str,
-        agent: AgentRef,
-        cx: &mut HubCx<'_>,
-    ) -> Result<(), Error> {
-        self.check_not_taken_by_demo(id, agent)?;
-        let configured = self.agents.get(agent).configured();
-        let stored = self
-            .sessions
-            .get(id)
-            .and_then(|s| s.known.command.as_deref().cloned());
-        let own = stored.and_then(|stored| AgentSpec::of_stored(stored, configured));
-        self.with_agent(agent, cx, |agent, cx| agent.need(own, cx))
-    }
-
-    /// Returns an error if the demo agent is connected, since no agent was named, and another agent has the
-    /// session.
-    fn check_not_taken_by_demo(&self, id: &str, agent: AgentRef) -> Result<(), Error> {
-        let machine = self.agents.get(agent);
-        let demo = machine.connected_spec();
-        let demo = demo.filter(|spec| spec.source == AgentSource::Demo);
-        let session = self.sessions.get(id);
-        // The demo agent may have had the session under its name, or as the default agent without one.
-        let other = demo.and_then(|demo| {
-            let known = &session?.known;
-            known.other_than(&identity(&machine.definition().name, demo))?;
-            known.other_than(&demo.key())
-        });
-        match other {
-            None => Ok(()),
-            Some(other) => Err(out_of_order(&format!(
-                "session {id:?} belongs to the agent {other:?}, but the demo agent is connected; call \
-                     agent/disconnect, then agent/connect with that agent's command"
-            ))),
-        }
     }
 }

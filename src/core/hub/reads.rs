@@ -4,6 +4,7 @@
 use super::Hub;
 use super::acp_replay::AcpReplay;
 use super::cx::HubCx;
+use super::router::panics;
 use super::turn_replay::TurnReplay;
 use crate::core::client::{ClientId, Reply, Token};
 use crate::core::client_sink::ClientSinks;
@@ -32,13 +33,6 @@ pub(super) struct Reads {
     pub(super) turns: VecDeque<TurnReplay>,
     /// Sessions that are replayed to clients as ACP updates.
     pub(super) acp: VecDeque<AcpReplay>,
-}
-
-impl Reads {
-    pub(super) fn is_replayed(&self, session: &str) -> bool {
-        self.turns.iter().any(|turn| turn.is_of(session))
-            || self.acp.iter().any(|replay| replay.session == session)
-    }
 }
 
 /// Call that is answered with messages.
@@ -205,7 +199,7 @@ impl Hub {
 
     /// Reads a piece of the messages that clients requested.
     pub fn read_on(&mut self, cx: &mut HubCx<'_>) {
-        self.catch_and_repair(cx, |hub, cx| {
+        panics::catch_and_repair(self, cx, |hub, cx| {
             hub.continue_acp_replays(PIECE_BYTES, cx.clients);
         });
         let mut budget = PIECE_BYTES;
@@ -213,7 +207,7 @@ impl Hub {
             && let Some(read) = self.reads.messages.pop_front()
         {
             let token = read.token;
-            let piece = self.catch_panic(cx, |hub, _| hub.read_piece(read, &mut budget));
+            let piece = panics::catch_panic(self, cx, |hub, _| hub.read_piece(read, &mut budget));
             match piece.unwrap_or_else(|panic| Err(panic.error)) {
                 Ok(ReadStep::Last(reply)) => cx.clients.reply(token, Ok(*reply)),
                 Ok(ReadStep::More(read)) => {
@@ -227,7 +221,7 @@ impl Hub {
     }
 
     fn read_piece(&mut self, mut read: MessageRead, budget: &mut u64) -> Result<ReadStep, Error> {
-        let profile = self.shared.profile(read.token.client);
+        let profile = self.router.shared().profile(read.token.client);
         let session = self.readable(&read.session)?;
         let total = session.output.log().count();
         // Messages may have been cleared meanwhile.

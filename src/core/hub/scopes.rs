@@ -94,7 +94,7 @@ impl Hub {
     /// Makes this the hub of a daemon, whose clients may have settings of their own.
     #[must_use]
     pub fn resident(mut self) -> Self {
-        self.shared.is_resident = true;
+        self.router.shared_mut().is_resident = true;
         self
     }
 
@@ -123,7 +123,7 @@ impl Hub {
     /// Returns the settings of the client whose call is being handled.
     pub(super) fn caller_settings(&self) -> &Settings {
         let own = self.scopes.of_caller();
-        own.map_or(&self.shared.settings, |scope| &scope.settings)
+        own.map_or(&self.router.shared().settings, |scope| &scope.settings)
     }
 
     /// Returns the agent of this name by the settings of the client whose call is being handled. An agent that is not in
@@ -133,7 +133,7 @@ impl Hub {
         let Some(scope) = self.scopes.of_caller() else {
             return without_list_of_others(self, name);
         };
-        if name == DEFAULT_AGENT || self.agents.get(scope.default).name() == name {
+        if name == DEFAULT_AGENT || self.router.agents().get(scope.default).name() == name {
             return Ok(Some(scope.default));
         }
         let settings = &scope.settings;
@@ -141,7 +141,7 @@ impl Hub {
         let builtin = || builtin_agents::find(name).map(|own| builtin_definition(own, settings));
         let definition = match configured.cloned().or_else(builtin) {
             Some(own) => complete(own, settings),
-            None => match self.agents.find(name) {
+            None => match self.router.agents().find(name) {
                 Some(shared) => restricted(self, shared, settings),
                 None => return Ok(None),
             },
@@ -166,21 +166,26 @@ impl Hub {
 
     /// Returns the agents that the client whose call is being handled can name, the default one first.
     pub(super) fn listed_agents(&self) -> Vec<AgentRef> {
-        let shared = |agent: &AgentRef| !self.agents.is_scoped(*agent);
+        let shared = |agent: &AgentRef| !self.router.agents().is_scoped(*agent);
         let Some(scope) = self.scopes.of_caller() else {
-            return self.agents.present().filter(shared).collect();
+            return self.router.agents().present().filter(shared).collect();
         };
         let settings = &scope.settings;
         let configured = settings.agents.iter().filter_map(|own| {
             let own = complete(own.clone(), settings);
-            self.agents.find_scoped(&own)
+            self.router.agents().find_scoped(&own)
         });
-        let of_clients = self.agents.present().filter(shared).filter(|agent| {
-            self.agents.get(*agent).definition().spec.source == AgentSource::Client
-        });
+        let of_clients = self
+            .router
+            .agents()
+            .present()
+            .filter(shared)
+            .filter(|agent| {
+                self.router.agents().get(*agent).definition().spec.source == AgentSource::Client
+            });
         let of_clients = of_clients.map(|agent| {
             let own = restricted(self, agent, settings);
-            self.agents.find_scoped(&own).unwrap_or(agent)
+            self.router.agents().find_scoped(&own).unwrap_or(agent)
         });
         let default = std::iter::once(scope.default);
         default.chain(configured).chain(of_clients).collect()
@@ -189,23 +194,23 @@ impl Hub {
     /// Returns the agent of a stored session that had an agent without a name, by its command line. `None` if the
     /// hub is not that of a daemon: there, only the default agent has no name.
     pub(super) fn unnamed_agent_of(&mut self, identity: &Identity) -> Option<AgentRef> {
-        if !self.shared.is_resident || identity.agent_name.is_some() {
+        if !self.router.shared().is_resident || identity.agent_name.is_some() {
             return None;
         }
         let stored = identity.agent_command.as_deref().cloned()?;
         let key = key(stored.protocol, &stored.command, &stored.args);
         let default = self.default_agent();
         let is_same = |agent: &AgentRef| {
-            let machine = self.agents.get(*agent);
+            let machine = self.router.agents().get(*agent);
             machine.name() == DEFAULT_AGENT && machine.identity() == key
         };
         if is_same(&default) {
             return Some(default);
         }
-        if let Some(agent) = self.agents.all().find(is_same) {
+        if let Some(agent) = self.router.agents().all().find(is_same) {
             return Some(agent);
         }
-        let spec = AgentSpec::of_stored(stored, self.agents.get(default).configured())?;
+        let spec = AgentSpec::of_stored(stored, self.router.agents().get(default).configured())?;
         let definition = complete(AgentDefinition::unnamed(spec), self.caller_settings());
         self.scoped(definition).ok()
     }
@@ -220,12 +225,12 @@ impl Hub {
         session: &str,
         agent: AgentRef,
     ) -> Result<Option<Box<CallerTerms>>, Error> {
-        if !self.shared.is_resident {
+        if !self.router.shared().is_resident {
             return Ok(None);
         }
         let own = self.callers_definition(agent)?;
         let settings = self.caller_settings();
-        let definition = own.map(|own| self.agents.get(own).definition());
+        let definition = own.map(|own| self.router.agents().get(own).definition());
         let terms = match definition {
             Some(own) => Terms::of(own, settings),
             None => Terms {
@@ -253,11 +258,11 @@ impl Hub {
         &mut self,
         agent: AgentRef,
     ) -> Result<Option<AgentRef>, Error> {
-        let machine = self.agents.get(agent);
+        let machine = self.router.agents().get(agent);
         let (name, identity) = (machine.name().to_owned(), machine.identity());
         let own = self.scoped_agent(&name)?;
-        let own = own.or_else(|| self.agents.find(&name));
-        Ok(own.filter(|own| self.agents.get(*own).identity() == identity))
+        let own = own.or_else(|| self.router.agents().find(&name));
+        Ok(own.filter(|own| self.router.agents().get(*own).identity() == identity))
     }
 
     /// Returns the names of the settings in which a session differs from those of the client whose call is being handled,
@@ -268,18 +273,18 @@ impl Hub {
         servers: &[McpServer],
     ) -> Result<Vec<String>, Error> {
         let id = session;
-        let Some(session) = self.sessions.get(id) else {
+        let Some(session) = self.router.sessions().get(id) else {
             return Ok(Vec::new());
         };
         let agent = session.agent;
         let has_others = !servers.is_empty() && servers != session.mcp_servers;
         let own = self.caller_terms(id, agent)?;
         let definition = self.callers_definition(agent)?.filter(|_| own.is_some());
-        let name = self.agents.get(agent).name().to_owned();
+        let name = self.router.agents().get(agent).name().to_owned();
         let has_other_agent =
             definition.is_none() && name != DEFAULT_AGENT && self.scoped_agent(&name)?.is_some();
-        let settings = &self.shared.settings;
-        let held = self.agents.get(agent).definition();
+        let settings = &self.router.shared().settings;
+        let held = self.router.agents().get(agent).definition();
         let mut differing = Vec::new();
         if let Some(own) = own {
             let terms = Terms::of(held, settings);
@@ -287,7 +292,7 @@ impl Hub {
             differing.push(("permissions", own.terms.policy != terms.policy));
             differing.push(("limits", own.terms.limits != terms.limits));
         }
-        let wished = definition.map(|agent| self.agents.get(agent).definition());
+        let wished = definition.map(|agent| self.router.agents().get(agent).definition());
         if let Some(wished) = wished {
             let (ours, theirs) = (&wished.spec.options, &held.spec.options);
             let without = |options: &SessionOptions| SessionOptions {
@@ -313,16 +318,18 @@ impl Hub {
     /// Returns the agent that a call means by `agent` for a session: the session's own agent, if it is the same agent
     /// by another definition. A session that is not live takes the definition of the call.
     pub(super) fn agent_for(&mut self, session: &str, agent: AgentRef) -> AgentRef {
-        if !self.shared.is_resident {
+        if !self.router.shared().is_resident {
             return agent;
         }
-        let Some(session) = self.sessions.get_mut(session) else {
+        let Some(own) = self.router.sessions().get(session).map(|s| s.agent) else {
             return agent;
         };
-        let own = session.agent;
-        if self.agents.get(own).identity() != self.agents.get(agent).identity() {
+        if self.router.agents().get(own).identity() != self.router.agents().get(agent).identity() {
             return agent;
         }
+        let Some(session) = self.router.sessions_mut().get_mut(session) else {
+            return agent;
+        };
         if session.is_resting() {
             session.set_agent(agent);
         }
@@ -330,39 +337,50 @@ impl Hub {
     }
 
     fn scoped(&mut self, definition: AgentDefinition) -> Result<AgentRef, Error> {
-        if let Some(agent) = self.agents.find_scoped(&definition) {
+        if let Some(agent) = self.router.agents().find_scoped(&definition) {
             return Ok(agent);
         }
-        let all = self.agents.present();
-        let all = all.filter(|agent| self.agents.is_scoped(*agent));
+        let all = self.router.agents().present();
+        let all = all.filter(|agent| self.router.agents().is_scoped(*agent));
         if all.count() >= MOST_DEFINITIONS {
             let message = format!(
                 "the daemon has {MOST_DEFINITIONS} different agent definitions; restart it with `acpipe daemon restart`"
             );
             return Err(Error::new(ErrorKind::Overloaded, message));
         }
-        Ok(self.agents.add_scoped(definition))
+        Ok(self.router.agents_mut().add_scoped(definition))
     }
 }
 
 /// Gives an agent that a client has connected with another command the same command for the clients that name it later.
 /// `gives_list` is `true` if the client gave it a list of allowed tools, too.
 pub(super) fn share_command(hub: &mut Hub, agent: AgentRef, gives_list: bool) {
-    let machine = hub.agents.get(agent);
+    let machine = hub.router.agents().get(agent);
     let (name, mut spec) = (machine.name(), machine.configured().clone());
-    let Some(shared) = hub.agents.find(name).filter(|_| name != DEFAULT_AGENT) else {
+    let Some(shared) = hub
+        .router
+        .agents()
+        .find(name)
+        .filter(|_| name != DEFAULT_AGENT)
+    else {
         return;
     };
     if gives_list {
         hub.scopes.set_definer(shared);
     } else {
-        let list = &hub.agents.get(shared).configured().options.allowed_tools;
+        let list = &hub
+            .router
+            .agents()
+            .get(shared)
+            .configured()
+            .options
+            .allowed_tools;
         spec.options.allowed_tools.clone_from(list);
     }
-    if hub.agents.is_scoped(agent) {
-        hub.agents.get_mut(shared).set_configured(spec);
+    if hub.router.agents().is_scoped(agent) {
+        hub.router.agents_mut().get_mut(shared).set_configured(spec);
         let own = restricted(hub, shared, hub.caller_settings());
-        hub.agents.set_scope(agent, own);
+        hub.router.agents_mut().set_scope(agent, own);
     }
 }
 
@@ -380,9 +398,13 @@ fn complete(mut definition: AgentDefinition, settings: &Settings) -> AgentDefini
 /// Returns the agent of this name for a client with the settings of the daemon, if another client has given it a list
 /// of allowed tools.
 fn without_list_of_others(hub: &mut Hub, name: &str) -> Result<Option<AgentRef>, Error> {
-    let shared = hub.agents.find(name).filter(|_| hub.shared.is_resident);
+    let shared = hub
+        .router
+        .agents()
+        .find(name)
+        .filter(|_| hub.router.shared().is_resident);
     let has_list = |agent: &AgentRef| {
-        let machine = hub.agents.get(*agent);
+        let machine = hub.router.agents().get(*agent);
         let is_of_client = machine.configured().source == AgentSource::Client;
         is_of_client && !machine.configured().options.allowed_tools.is_empty()
     };
@@ -390,14 +412,14 @@ fn without_list_of_others(hub: &mut Hub, name: &str) -> Result<Option<AgentRef>,
     let Some(shared) = shared.filter(has_list).filter(of_other) else {
         return Ok(None);
     };
-    hub.scoped(restricted(hub, shared, &hub.shared.settings))
+    hub.scoped(restricted(hub, shared, &hub.router.shared().settings))
         .map(Some)
 }
 
 /// Returns the definition of an agent that is not in a client's settings, by which these hold in addition to its own.
 /// Its list of allowed tools counts only for the client that gave it.
 fn restricted(hub: &Hub, shared: AgentRef, settings: &Settings) -> AgentDefinition {
-    let mut definition = hub.agents.get(shared).definition().clone();
+    let mut definition = hub.router.agents().get(shared).definition().clone();
     if !hub.scopes.gave_list(shared) {
         definition.spec.options.allowed_tools.clear();
     }

@@ -21,7 +21,9 @@ impl Hub {
         match (given, self.default_session(client)) {
             (Some(id), _) if id != DEFAULT_SESSION => Ok(id.to_owned()),
             (_, Some(session)) => Ok(session.id.clone()),
-            (_, None) => self.default_in(&self.agents.get(self.default_agent()).spec().cwd),
+            (_, None) => {
+                self.default_in(&self.router.agents().get(self.default_agent()).spec().cwd)
+            }
         }
     }
 
@@ -50,16 +52,21 @@ impl Hub {
     }
 
     fn default_session(&self, client: ClientId) -> Option<&DefaultSession> {
-        self.shared.clients.get(client)?.default_session.as_ref()
+        self.router
+            .shared()
+            .clients
+            .get(client)?
+            .default_session
+            .as_ref()
     }
 
     /// Returns the id of the default session of a directory.
     fn default_in(&self, cwd: &str) -> Result<String, Error> {
-        let real = |path: &str| self.store.real_path(path);
+        let real = |path: &str| self.router.store().real_path(path);
         let holder = |id: &str| {
-            let stored = match self.sessions.get(id) {
+            let stored = match self.router.sessions().get(id) {
                 Some(session) => IdHolder::Directory(session.cwd.clone()),
-                None => self.store.holder(id)?,
+                None => self.router.store().holder(id)?,
             };
             Ok(match stored {
                 IdHolder::Directory(cwd) => IdHolder::Directory(real(&cwd)),
@@ -79,12 +86,14 @@ impl Hub {
         agent: AgentRef,
     ) {
         if given.is_none_or(|given| given == DEFAULT_SESSION) {
-            let cwd = match self.sessions.get(id) {
+            let cwd = match self.router.sessions().get(id) {
                 Some(session) => session.cwd.clone(),
-                None => cwd.unwrap_or(&self.agents.get(agent).spec().cwd).to_owned(),
+                None => cwd
+                    .unwrap_or(&self.router.agents().get(agent).spec().cwd)
+                    .to_owned(),
             };
             let id = id.to_owned();
-            if let Some(declaration) = self.shared.clients.get_mut(client) {
+            if let Some(declaration) = self.router.shared_mut().clients.get_mut(client) {
                 declaration.default_session = Some(DefaultSession { id, cwd });
             }
         }
@@ -92,7 +101,7 @@ impl Hub {
 
     /// Checks that an open session has the directory that the call gives.
     pub(super) fn check_directory(&self, id: &str, cwd: Option<&str>) -> Result<(), Error> {
-        let (Some(session), Some(cwd)) = (self.sessions.get(id), cwd) else {
+        let (Some(session), Some(cwd)) = (self.router.sessions().get(id), cwd) else {
             return Ok(());
         };
         if self.is_same_directory(&session.cwd, cwd) {
@@ -107,6 +116,6 @@ impl Hub {
     }
 
     pub(super) fn is_same_directory(&self, a: &str, b: &str) -> bool {
-        a == b || self.store.real_path(a) == self.store.real_path(b)
+        a == b || self.router.store().real_path(a) == self.router.store().real_path(b)
     }
 }

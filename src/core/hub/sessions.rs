@@ -2,23 +2,21 @@
 
 use super::Hub;
 use super::cx::HubCx;
-use super::unfinished_turns::end_unfinished_turns;
+use super::router::storage;
 use crate::core::agent::AgentSpec;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_file::{AgentFile, FileAccess};
 use crate::core::client::{ClientId, Reply, Token};
-use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::ids::AgentRef;
-use crate::core::log::{Identity, Log};
+use crate::core::log::Identity;
 use crate::core::session::{SessionAgents, SessionMachine};
 use crate::proto::wire::{ClearSessionParams, Done, SessionInfo, SessionParams};
-use tracing::warn;
 
 impl Hub {
     /// Opens a stored session, if it exists.
     pub(super) fn reopen(&mut self, id: &str) -> Result<(), Error> {
-        let log = self.open_log(id)?;
+        let log = storage::open_log(self.router.store_mut(), id)?;
         let Some(identity) = log.identity().cloned() else {
             return Ok(());
         };
@@ -30,15 +28,13 @@ impl Hub {
             .settings
             .put_stored(identity.options, identity.wanted);
         session.cost = identity.cost;
-        if let Some(released) = self.idle.take(id) {
-            released.restore(&mut session);
-        }
+        self.router.unloaded_mut().restore(&mut session);
         if session.listing_clients().is_empty() {
             // No client of this process has opened the session with its list of allowed tools.
-            let own = &self.agents.get(agent).spec().options;
+            let own = &self.router.agents().get(agent).spec().options;
             session.settings.keep_own_list(own);
         }
-        self.sessions.insert(id.to_owned(), session);
+        self.router.sessions_mut().insert(id.to_owned(), session);
         Ok(())
     }
 
@@ -55,7 +51,7 @@ impl Hub {
             Err(error) if error.kind == ErrorKind::AgentNotFound => {}
             known => return known,
         }
-        let default = self.agents.get(self.default_agent()).configured();
+        let default = self.router.agents().get(self.default_agent()).configured();
         let stored = identity.agent_command.as_deref().cloned();
         let is_configured = stored.as_ref().is_some_and(|stored| stored.configured);
         let was_in_process = stored.as_ref().is_some_and(|stored| stored.in_process);
@@ -68,26 +64,8 @@ impl Hub {
             (_, true) => Some(unregistered(name)),
             _ => None,
         };
-        self.agents.add(definition);
+        self.router.agents_mut().add(definition);
         self.agent_named(Some(name))
-    }
-
-    /// Opens a log, and ends its unfinished turns.
-    pub(super) fn open_log(&mut self, id: &str) -> Result<Log, Error> {
-        let mut log = Log::open(self.store.open(id)?)?;
-        if log.corrupt() > 0 {
-            let lines = log.corrupt();
-            warn!(
-                session = id,
-                lines, "unreadable lines of the log are left in place"
-            );
-        }
-        end_unfinished_turns(&mut log);
-        // A full disk must not prevent reading.
-        log.release_pending();
-        log.commit()?;
-        log.store_index();
-        Ok(log)
     }
 
     pub(super) fn session_info(
@@ -99,9 +77,9 @@ impl Hub {
         let id = &self.session_id(client, p.session_id.as_deref())?;
         let session = self.session(id)?;
         let (info, agent) = (session.info(), session.agent);
-        let machine = self.agents.get(agent);
-        let secrets = &self.shared.settings.secrets;
-        let waiting_for = match self.sessions.get(id) {
+        let machine = self.router.agents().get(agent);
+        let secrets = &self.router.shared().settings.secrets;
+        let waiting_for = match self.router.sessions().get(id) {
             Some(session) if session.waits_for_start() => machine.start_wait(secrets, cx.now),
             Some(session) => session.waiting_for(machine.connection(), secrets, cx.now),
             None => None,
@@ -120,21 +98,12 @@ impl Hub {
         by: ClientId,
         cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
-        self.with_session(id, cx, super::super::session::SessionMachine::close)?;
-        if let Some(session) = self.sessions.get_mut(id) {
+        self.with_session(id, cx, SessionMachine::close)?;
+        if let Some(session) = self.router.sessions_mut().get_mut(id) {
             session.output.notify_closed(by, cx.clients);
         }
-        self.remove_session(id, cx.clients);
+        self.router.remove_session(id, cx.clients);
         Ok(())
-    }
-
-    /// Removes a session from memory.
-    pub(super) fn remove_session(&mut self, id: &str, clients: &mut dyn ClientSinks) {
-        if let Some(session) = self.sessions.get_mut(id) {
-            session.catch_up_at_end(clients);
-            session.output.count_chunks(&mut self.shared.counters);
-            self.sessions.remove(id);
-        }
     }
 
     /// Removes a session with its stored messages and identity, and the agent's file of it if that is
@@ -171,7 +140,7 @@ impl Hub {
     fn file_of(&mut self, id: &str) -> Result<Option<OwnedFile>, Error> {
         let session = self.session(id)?;
         let (agent, cwd, known) = (session.agent, session.cwd.clone(), session.known.clone());
-        let identity = self.agents.get(agent).identity();
+        let identity = self.router.agents().get(agent).identity();
         let agent_session = known.id_of(&identity).unwrap_or_default();
         // An agent whose files are unknown is refused, also without a session.
         let named = if agent_session.is_empty() {
@@ -182,7 +151,7 @@ impl Hub {
         let field = (agent, "deleteAgentFiles");
         let shares =
             |other: &&SessionMachine| other.id != id && other.known.id_of(&identity) == Some(named);
-        if let Some(other) = self.sessions.values().find(shares) {
+        if let Some(other) = self.router.sessions().values().find(shares) {
             let message = format!(
                 "session {:?} continues the same session of the agent; clear it first, or omit deleteAgentFiles",
                 other.id

@@ -3,6 +3,7 @@
 
 use super::Hub;
 use super::cx::HubCx;
+use super::router::panics;
 use crate::core::client::Token;
 use crate::core::error::{Error, invalid};
 use crate::core::ids::AgentRef;
@@ -110,7 +111,7 @@ impl Hub {
         if self.total_limits.by_call.is_empty() {
             return;
         }
-        let (sessions, agents) = (&self.sessions, &self.agents);
+        let (sessions, agents) = (&self.router.sessions(), &self.router.agents());
         self.total_limits
             .by_call
             .retain(|token, limit| match &limit.place {
@@ -122,7 +123,7 @@ impl Hub {
     /// Ends the calls whose limit has passed. This applies also while their client does not read.
     pub fn end_overlong_calls(&mut self, cx: &mut HubCx<'_>) {
         for (token, limit) in self.total_limits.take_passed(cx.now) {
-            self.catch_and_repair(cx, |hub, cx| {
+            panics::catch_and_repair(self, cx, |hub, cx| {
                 hub.end_call(token, limit, cx);
             });
         }
@@ -133,21 +134,21 @@ impl Hub {
         let limit = passed.limit;
         match passed.place {
             CallPlace::Session(id) => {
-                let session = self.sessions.get(&id);
+                let session = self.router.sessions().get(&id);
                 let Some(session) = session.filter(|session| session.awaits(token)) else {
                     return;
                 };
-                let start = self.agents.get(session.agent).start_timeout(
+                let start = self.router.agents().get(session.agent).start_timeout(
                     limit,
-                    &self.shared.settings.secrets,
+                    &self.router.shared().settings.secrets,
                     cx.now,
                 );
-                self.with(&id, cx, |session, cx| {
+                self.router.with(&id, cx, |session, cx| {
                     session.end_call(token, limit, start, cx);
                 });
             }
             CallPlace::Agent(agent) => {
-                self.with_agent(agent, cx, |agent, cx| {
+                self.router.with_agent(agent, cx, |agent, cx| {
                     agent.end_call(token, limit, cx);
                 });
             }

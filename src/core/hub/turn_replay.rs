@@ -1,6 +1,7 @@
 //! Replays a finished turn for a repeated `turnId`, as fast as the client reads.
 
 use super::Hub;
+use super::router::room::SessionHold;
 use crate::core::client::{ClientId, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSinks};
 use crate::core::error::{Error, ErrorKind, invalid, no_session};
@@ -17,15 +18,13 @@ pub(super) struct TurnReplay {
     /// Position in the log of the next chunk; `None` before the first.
     next: Option<u64>,
     summary: Box<RawValue>,
+    /// The session stays in memory.
+    _hold: SessionHold,
 }
 
 impl TurnReplay {
     pub(super) fn token(&self) -> Token {
         self.token
-    }
-
-    pub(super) fn is_of(&self, session: &str) -> bool {
-        self.session == session
     }
 }
 
@@ -64,6 +63,7 @@ impl Hub {
                     turn: turn_id.to_owned(),
                     next: None,
                     summary,
+                    _hold: self.router.unloaded_mut().hold(id),
                 });
                 Ok(true)
             }
@@ -108,7 +108,7 @@ impl Hub {
             return false;
         };
         let client = replay.token.client;
-        let session = self.sessions.get(&replay.session);
+        let session = self.router.sessions().get(&replay.session);
         let lags = session.is_some_and(|session| session.output.subscribers().is_lagging(client));
         !lags && !clients.is_client_full(client)
     }
@@ -118,10 +118,10 @@ impl Hub {
         replay: &TurnReplay,
         clients: &mut dyn ClientSinks,
     ) -> Result<Option<u64>, Error> {
-        let session = self.sessions.get(&replay.session);
+        let session = self.router.sessions().get(&replay.session);
         let session = session.ok_or_else(|| no_session(&replay.session))?;
         let client = replay.token.client;
-        let profile = self.shared.profile(client);
+        let profile = self.router.shared().profile(client);
         session
             .output
             .log()

@@ -73,7 +73,12 @@ impl LineReader for UnusableLine<'_, '_> {
     }
 
     fn takes_beside_text(&mut self, object: &str) -> bool {
-        let connection = self.hub.agents.get_mut(self.agent).connection_mut();
+        let connection = self
+            .hub
+            .router
+            .agents_mut()
+            .get_mut(self.agent)
+            .connection_mut();
         let text = AgentText::Quoted(object);
         if connection.is_some_and(|c| matches!(c.meaning(text), TextMeaning::OwnMessage)) {
             return false;
@@ -89,13 +94,19 @@ impl LineReader for UnusableLine<'_, '_> {
     }
 
     fn is_response(&mut self, object: &str) -> bool {
-        let connection = self.hub.agents.get(self.agent).connection();
+        let connection = self.hub.router.agents().get(self.agent).connection();
         let text = AgentText::Quoted(object);
         connection.is_some_and(|c| matches!(c.meaning(text), TextMeaning::Response))
     }
 
     fn repaired(&mut self, faults: Faults) {
-        if let Some(connection) = self.hub.agents.get_mut(self.agent).connection_mut() {
+        if let Some(connection) = self
+            .hub
+            .router
+            .agents_mut()
+            .get_mut(self.agent)
+            .connection_mut()
+        {
             connection.note(self.child, Noted::Repaired(faults));
         }
     }
@@ -104,7 +115,7 @@ impl LineReader for UnusableLine<'_, '_> {
         let (agent, child) = (self.agent, self.child);
         self.hub.catch_in_output(agent, child, self.cx, |hub, cx| {
             let mut events = Vec::new();
-            if let Some(connection) = hub.agents.get_mut(agent).connection_mut() {
+            if let Some(connection) = hub.router.agents_mut().get_mut(agent).connection_mut() {
                 // A line that is given up is not given up again.
                 let _ = connection.read(child, AgentLine::Lost(line), &mut events);
             }

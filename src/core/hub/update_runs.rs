@@ -29,22 +29,22 @@ impl Hub {
     ) -> RunOutcome {
         let mut outcome = RunOutcome::NoRun;
         let goes_on = self.catch_in_output(agent, child, cx, |hub, cx| {
-            let connection = hub.agents.get(agent).connection();
+            let connection = hub.router.agents().get(agent).connection();
             let Some(run) = connection.and_then(|c| c.read_run(child, lines)) else {
                 return;
             };
             let bytes = run.lines.len();
             // A run whose handling panics is not read again.
             outcome = RunOutcome::Taken { bytes };
-            let session = hub.routed(agent, run.session());
+            let session = hub.router.routed(agent, run.session());
             if !session.is_some_and(|session| session.take_run(&run, cx.now, cx.clients)) {
                 outcome = RunOutcome::Refused { bytes };
                 return;
             }
-            if let Some(connection) = hub.agents.get_mut(agent).connection_mut() {
+            if let Some(connection) = hub.router.agents_mut().get_mut(agent).connection_mut() {
                 connection.note(child, Noted::Run(&run));
             }
-            hub.shared.counters.updates += run.texts.len() as u64;
+            hub.router.shared_mut().counters.updates += run.texts.len() as u64;
         });
         if goes_on {
             outcome
