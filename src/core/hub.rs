@@ -6,17 +6,13 @@
 //! to its end without waiting. Effects for the shell are collected in order; replies and chunks go to the
 //! [`ClientSinks`] at once.
 
-mod acp_forwards;
+mod acp_commands;
 mod acp_open_calls;
 mod acp_replay;
-mod agent_calls;
 mod agent_events;
 mod agent_files;
-mod agent_input;
-mod agent_life;
 mod agents;
 mod attach;
-mod call_identity;
 mod catalog;
 mod clients;
 mod commands;
@@ -25,9 +21,8 @@ mod ensure;
 mod execute;
 mod history;
 mod idle;
-mod listing;
-mod lost_calls;
 mod metrics;
+mod page;
 mod prompts;
 mod reads;
 mod router;
@@ -39,8 +34,6 @@ mod tests;
 mod timers;
 mod total_limits;
 mod turn_replay;
-mod unusable_lines;
-mod update_runs;
 
 pub use super::agent::AgentSpec;
 use super::client::{Reply, Token};
@@ -52,51 +45,46 @@ pub use super::effect::{AgentId, AgentInput, Effect, Measure};
 use super::error::Error;
 pub use super::event::Exit;
 use super::host::{HostEvent, HostServices};
+use super::ids::AgentRef;
 use super::limits::{Limits, Timeout};
 pub use super::metrics::HubMetrics;
 use super::session::SessionMachine;
 pub use super::session::{MAY_NOT_ASK, RUN_NOTICES};
 use super::shared::StoreCall;
 use super::store::{Store, StoreEvent};
+use crate::core::agent::AgentMachine;
 use crate::proto::wire::Done;
-use acp_forwards::AcpForwards;
+use agent_events::AgentEvents;
 use agent_files::AgentFiles;
 use agents::Agents;
 use catalog::ProgramSearch;
 pub use cx::HubCx;
 use idle::IdleCheck;
-use listing::Listing;
 use reads::Reads;
 use router::Router;
 use router::panics::Routes;
 use router::{claims, hosting, panics, storage};
 use scopes::Scopes;
-use std::collections::BTreeSet;
 use std::time::Instant;
 use total_limits::TotalLimits;
 use tracing::warn;
-use unusable_lines::QuotedMessage;
 
 /// Router of events between clients, sessions and agents.
 pub struct Hub {
     router: Router,
+    events: AgentEvents,
     scopes: Scopes,
     /// Calls that read the history in pieces.
     reads: Reads,
     agent_files: AgentFiles,
-    forwards: AcpForwards,
-    /// `session/list` calls that wait for the lists of agents.
-    listings: Vec<Listing>,
     /// Calls that wait for the search for programs.
     searches: Vec<ProgramSearch>,
     idle: IdleCheck,
     total_limits: TotalLimits,
-    /// Processes with received output that their clients have no room for.
-    waiting: BTreeSet<AgentId>,
-    /// Message that was read out of a log line, and may follow on a line of its own.
-    quoted: Option<QuotedMessage>,
     /// The `shutdown` calls to answer; `Some` once the program is to exit.
     ending: Option<Vec<Token>>,
+    /// `true` once the end of the program was reported.
+    is_finished: bool,
 }
 
 impl Routes for Hub {
@@ -111,17 +99,15 @@ impl Hub {
     pub fn new(settings: Settings, store: Box<dyn Store>) -> Self {
         Self {
             router: Router::new(settings, store),
+            events: AgentEvents::default(),
             scopes: Scopes::default(),
             reads: Reads::default(),
             agent_files: AgentFiles::default(),
-            forwards: AcpForwards::default(),
-            listings: Vec::new(),
             searches: Vec::new(),
             idle: IdleCheck::default(),
             total_limits: TotalLimits::default(),
-            waiting: BTreeSet::new(),
-            quoted: None,
             ending: None,
+            is_finished: false,
         }
     }
 
@@ -196,18 +182,22 @@ impl Hub {
         self.stop_files(cx.clients);
         self.end_searches(cx.clients);
         self.ending.get_or_insert_default().extend(token);
+        self.events.end();
         let until = self.limits().until(Timeout::Store, cx.now);
         for wait in self.router.shared_mut().pending_store_replies.values_mut() {
             wait.until = wait.until.or(until);
         }
         for agent in self.router.agents().all() {
-            self.stop_agent(agent, cx);
+            self.events.stop_agent(&mut self.router, agent, cx);
         }
         self.finish_if_done(cx.clients);
     }
 
     /// Adds [`Effect::Finished`] once all agents have ended and all summaries are stored.
     fn finish_if_done(&mut self, clients: &mut dyn ClientSinks) {
+        let Some(waiters) = &mut self.ending else {
+            return;
+        };
         let is_connected = self
             .router
             .agents()
@@ -223,8 +213,10 @@ impl Hub {
         {
             return;
         }
-        if let Some(waiters) = &mut self.ending {
-            for token in std::mem::take(waiters) {
+        let waiters = std::mem::take(waiters);
+        let was_finished = std::mem::replace(&mut self.is_finished, true);
+        if !waiters.is_empty() || !was_finished {
+            for token in waiters {
                 clients.reply(token, Ok(Reply::Done(Done::default())));
             }
             self.router.push(Effect::Finished);
@@ -238,22 +230,19 @@ impl Hub {
         hosting::continue_all(&mut self.router, cx);
         self.continue_deletions(cx);
         for agent in self.router.agents().all() {
-            self.continue_renewal(agent, cx);
+            self.events.continue_renewal(&mut self.router, agent, cx);
         }
+        self.finish_if_done(cx.clients);
     }
 
     /// Ends the answered turns after the received output is read. With `all` false, and for the turns of an
     /// agent that waits for its clients, only a part of it is read: such a turn ends a little later.
     pub fn drained(&mut self, all: bool, cx: &mut HubCx<'_>) {
-        let waiting = &self.waiting;
-        let waits = |agents: &Agents, agent| {
-            let mut waiting = waiting.iter();
-            waiting.any(|id| agents.with_process(*id) == Some(agent))
+        let events = &self.events;
+        let is_read = |agents: &Agents, agent: Option<AgentRef>| {
+            all && !agent.is_some_and(|agent| events.has_output_of(agents, agent))
         };
-        self.router.end_answered(
-            |agents, agent| all && !agent.is_some_and(|agent| waits(agents, agent)),
-            cx,
-        );
+        self.router.end_answered(is_read, cx);
         panics::catch_and_repair(self, cx, Self::run_deferred);
     }
 
@@ -303,7 +292,12 @@ impl Hub {
                     .remove(&ticket);
                 match (wait.map(|wait| wait.call), outcome) {
                     (Some(StoreCall::List(token, params, open)), Ok(cards)) => {
-                        self.cards_listed((token, params, open), cards, cx);
+                        self.events.listings().cards_listed(
+                            &mut self.router,
+                            (token, params, open),
+                            cards,
+                            cx,
+                        );
                     }
                     (Some(StoreCall::List(token, ..)), Err(error)) => {
                         cx.clients.reply(token, Err(error));
@@ -332,5 +326,39 @@ impl Hub {
     /// everything that a client received must be in the log.
     pub fn commit(&mut self, cx: &mut HubCx<'_>) {
         storage::commit(&mut self.router, cx);
+    }
+
+    /// Handles input of an agent's process. Input of a process that no longer exists is ignored.
+    ///
+    /// Returns the part of the output that was not handled, to be passed again when the agent's clients have
+    /// room: a few bytes from an agent can become many for a client.
+    #[must_use]
+    pub fn agent(
+        &mut self,
+        id: AgentId,
+        input: AgentInput,
+        cx: &mut HubCx<'_>,
+    ) -> Option<AgentInput> {
+        let Some(agent) = self.router.agents().with_process(id) else {
+            self.file_input(id, input, cx);
+            return None;
+        };
+        let rest = self.events.input(&mut self.router, agent, id, input, cx);
+        self.finish_if_done(cx.clients);
+        rest
+    }
+
+    /// Shortens the time that processes get to stop, after the user's second interrupt.
+    pub fn expedite(&mut self, cx: &mut HubCx<'_>) {
+        for agent in self.router.agents().all() {
+            self.router.with_agent(agent, cx, AgentMachine::expedite);
+        }
+    }
+
+    /// Returns the name of the agent that a process belongs to.
+    #[must_use]
+    pub fn agent_of_process(&self, id: AgentId) -> Option<&str> {
+        let agent = self.router.agents().with_process(id)?;
+        Some(self.router.agents().get(agent).name())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Hub;
 use super::cx::HubCx;
-use super::history::{MESSAGES, limit};
+use super::page::{MESSAGES, limit};
 use super::router::panics;
 use crate::core::agent_file::{AgentFile, FileAccess};
 use crate::core::client::{ClientId, Reply, Token};

@@ -373,7 +373,7 @@ impl Hub {
             }
             for agent in variants {
                 self.router.agents_mut().get_mut(agent).retire();
-                self.stop_agent(agent, cx);
+                self.events.stop_agent(&mut self.router, agent, cx);
             }
         }
     }

@@ -6,14 +6,10 @@ use super::cx::HubCx;
 use super::router::{panics, room, storage};
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequestId};
-use crate::core::client_sink::ClientSinks;
-use crate::core::clients::ClientDeclaration;
 use crate::core::error::Error;
-use crate::core::ids::AgentRef;
 use crate::core::session::SessionMachine;
 use crate::core::shared::RequestOwner;
-use crate::proto::wire::{OnDisconnect, SubscribeParams};
-use std::collections::BTreeSet;
+use crate::proto::wire::SubscribeParams;
 use tracing::debug;
 
 impl Hub {
@@ -65,7 +61,11 @@ impl Hub {
                         agent.client_answered(client, id, answer, cx);
                     });
                 }
-                Some(RequestOwner::Hub) => hub.forward_answered(client, id, answer),
+                Some(RequestOwner::Hub) => {
+                    hub.events
+                        .forwards()
+                        .answered(&mut hub.router, client, id, answer)
+                }
                 None => debug!(id = id.0, "response to a request that is already answered"),
             }
             hub.run_deferred(cx);
@@ -81,7 +81,7 @@ impl Hub {
             let usual = declared.map(|d| d.on_disconnect).unwrap_or_default();
             hub.router.shared_mut().clients.remove(client);
             hub.forget_reads(client);
-            hub.end_forwards_to(client);
+            hub.events.forwards().end_of(&mut hub.router, client);
             hub.agent_files.forget(client);
             room::forget_client(&mut hub.router, client, cx);
             for agent in hub.router.agents().all() {
@@ -114,52 +114,5 @@ impl Hub {
                 .sessions_mut()
                 .for_each_awake(|session| session.catch_up(cx.clients));
         });
-    }
-
-    /// Returns `true` if an agent has to wait because no client that it works for has room.
-    ///
-    /// An agent works for the clients whose turns it runs or whose sessions it opens, otherwise for the clients
-    /// of its sessions.
-    /// If one of them has room, the agent continues and the others lag.
-    pub(super) fn must_wait(&mut self, agent: AgentRef, clients: &mut dyn ClientSinks) -> bool {
-        let mut all = self.router.shared().clients.ids();
-        let is_any_full = all.any(|client| clients.is_client_full(client));
-        drop(all);
-        is_any_full && self.waits_for_all(agent, clients)
-    }
-
-    #[cold]
-    fn waits_for_all(&mut self, agent: AgentRef, clients: &mut dyn ClientSinks) -> bool {
-        let own = || self.router.sessions().of(agent);
-        let leader = |session: &SessionMachine| session.output.subscribers().awaited_leader();
-        let is_awaited =
-            |session: &&SessionMachine| session.running.is_some() || session.is_opening();
-        let awaited: Vec<Option<ClientId>> = own().filter(is_awaited).map(leader).collect();
-        // A session for which no client has to read has room, like one whose client reads.
-        let is_any_free = awaited.contains(&None);
-        let mut served: BTreeSet<ClientId> = awaited.into_iter().flatten().collect();
-        if served.is_empty() {
-            served = own().filter_map(leader).collect();
-        }
-        if served.is_empty() {
-            let waits = |d: &ClientDeclaration| d.on_disconnect == OnDisconnect::Cancel;
-            served = self.router.shared().clients.declared(waits).collect();
-        }
-        let full: BTreeSet<ClientId> = served
-            .iter()
-            .copied()
-            .filter(|client| clients.is_client_full(*client))
-            .collect();
-        if full.len() == served.len() && !is_any_free {
-            return !served.is_empty();
-        }
-        if !full.is_empty() {
-            for id in self.router.sessions().ids_of(agent) {
-                if let Some(session) = self.router.sessions_mut().get_mut(&id) {
-                    session.output.lag_leader(&full);
-                }
-            }
-        }
-        false
     }
 }

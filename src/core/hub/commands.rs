@@ -229,7 +229,7 @@ impl Hub {
 
     fn disconnect(&mut self, token: Token, agent: AgentRef, cx: &mut HubCx<'_>) {
         self.router.agents_mut().get_mut(agent).forbid_restart();
-        self.stop_agent(agent, cx);
+        self.events.stop_agent(&mut self.router, agent, cx);
         self.router
             .with_agent(agent, cx, |agent, cx| agent.disconnect(token, cx));
     }

@@ -2,6 +2,7 @@
 
 use super::Hub;
 use super::cx::HubCx;
+use super::page::{MESSAGES, limit};
 use super::reads::{MessageRead, WantedMessages};
 use crate::core::client::{History, Reply, Token};
 use crate::core::error::{Error, invalid};
@@ -11,9 +12,6 @@ use crate::proto::wire;
 /// Maximum and default number of chunks in a page.
 const CHUNKS: (u32, u32) = (10_000, 1000);
 
-/// Maximum and default number of messages in a page.
-pub(super) const MESSAGES: (u32, u32) = (1000, 100);
-
 impl Hub {
     pub(super) fn history(
         &mut self,
@@ -22,7 +20,9 @@ impl Hub {
         cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         let reply = match asked {
-            History::ListSessions(p) => return self.list_sessions(token, p, cx),
+            History::ListSessions(p) => {
+                return self.events.listings().list(&mut self.router, token, p, cx);
+            }
             History::ListMessages(p) if p.agent_session_id.is_some() => {
                 return self.list_agent_messages(token, p);
             }
@@ -118,13 +118,5 @@ impl Hub {
         let wanted = WantedMessages::Last;
         self.begin_read(MessageRead::new(token, id, places, true, wanted), cx);
         Ok(())
-    }
-}
-
-/// Returns the size of a page: the requested or default size, up to the maximum.
-pub(super) fn limit(given: Option<u32>, (most, usual): (u32, u32)) -> Result<usize, Error> {
-    match given {
-        Some(0) => Err(invalid("limit", "must be at least 1")),
-        given => Ok(given.unwrap_or(usual).min(most) as usize),
     }
 }

@@ -82,7 +82,7 @@ impl Hub {
     fn stop_idle_agent(&mut self, agent: AgentRef, limit: Duration, cx: &mut HubCx<'_>) {
         let resting = |s: &SessionMachine| matches!(s.stage, Stage::Resting);
         let is_unused = self.router.sessions().of(agent).all(resting);
-        let is_listed = self.listings.iter().any(|listing| listing.agent == agent);
+        let is_listed = self.events.listings().reads_list_of(agent);
         if !is_unused || is_listed {
             self.router.agents_mut().get_mut(agent).note_use(cx.now);
         }
@@ -90,7 +90,7 @@ impl Hub {
             .router
             .with_agent(agent, cx, |agent, cx| agent.stop_idle(limit, cx));
         if is_over {
-            self.agent_stopped(agent, cx);
+            self.events.agent_stopped(&mut self.router, agent, cx);
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::core::clients::DefaultSession;
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::ids::AgentRef;
 use crate::core::session_id::{IdHolder, resolve};
+use crate::core::store::is_same_directory;
 use crate::proto::wire::DEFAULT_SESSION;
 use std::path::Path;
 
@@ -104,7 +105,7 @@ impl Hub {
         let (Some(session), Some(cwd)) = (self.router.sessions().get(id), cwd) else {
             return Ok(());
         };
-        if self.is_same_directory(&session.cwd, cwd) {
+        if is_same_directory(self.router.store(), &session.cwd, cwd) {
             return Ok(());
         }
         let own = &session.cwd;
@@ -113,9 +114,5 @@ impl Hub {
                  sessionId"
         );
         Err(Error::new(ErrorKind::InvalidParams, message).with("field", "cwd"))
-    }
-
-    pub(super) fn is_same_directory(&self, a: &str, b: &str) -> bool {
-        a == b || self.router.store().real_path(a) == self.router.store().real_path(b)
     }
 }

@@ -95,8 +95,13 @@ impl Hub {
                 .with_agent(agent, cx, |agent, cx| agent.tick(timer, cx));
             for TimeoutFailure { error, process } in failed {
                 match process {
-                    Some(child) => self.process_failed(agent, child, &error, cx),
-                    None => self.agent_failed(agent, &error, cx),
+                    Some(child) => {
+                        self.events
+                            .process_failed(&mut self.router, agent, child, &error, cx)
+                    }
+                    None => self
+                        .events
+                        .agent_failed(&mut self.router, agent, &error, cx),
                 }
             }
         }
@@ -141,7 +146,7 @@ impl Hub {
     /// Returns when a timer of the hub is due; `None` if it is not running.
     pub(super) fn due(&self, timer: HubTimer) -> Option<Instant> {
         match timer {
-            HubTimer::SessionLists => self.listings.iter().filter_map(|l| l.until).min(),
+            HubTimer::SessionLists => self.events.lists_until(),
             HubTimer::IdleCheck => self.idle.0.filter(|_| !self.is_ending()),
             HubTimer::Terminals => self.router.hosting().host.deadline(),
             HubTimer::StoreAnswer => storage::store_limits(self.router.shared()).min(),
@@ -164,11 +169,7 @@ impl Hub {
             .for_each_awake(|session| session.postpone(by));
         for timer in HubTimer::ALL {
             match timer {
-                HubTimer::SessionLists => {
-                    for until in self.listings.iter_mut().filter_map(|l| l.until.as_mut()) {
-                        *until += by;
-                    }
-                }
+                HubTimer::SessionLists => self.events.listings().postpone(by),
                 // The check does not end anything that is in use.
                 HubTimer::IdleCheck => {}
                 // Received output is shown as soon as the client reads.
@@ -198,7 +199,7 @@ impl Hub {
     /// Handles a timer that is due.
     fn expire(&mut self, timer: HubTimer, cx: &mut HubCx<'_>) {
         match timer {
-            HubTimer::SessionLists => self.time_out_listings(cx),
+            HubTimer::SessionLists => self.events.listings().time_out(&mut self.router, cx),
             HubTimer::IdleCheck => self.check_idle(cx),
             HubTimer::Terminals => hosting::show_terminals(&mut self.router, cx),
             HubTimer::StoreAnswer => storage::time_out_store(&mut self.router, cx),

@@ -1,0 +1,139 @@
+//! Requests of agents to clients: permissions, elicitations, files and terminals, each passed to its session.
+
+use crate::core::agent::Call;
+use crate::core::client_sink::ClientSinks;
+use crate::core::decision::{Decision, DecisionSource};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{Elicitation, HostRequestReceived, Permission};
+use crate::core::hub::cx::HubCx;
+use crate::core::hub::router::Router;
+use crate::core::ids::AgentRef;
+use crate::core::limits::Timeout;
+use tracing::{debug, warn};
+
+/// Routes the report that the user has visited the address of an elicitation.
+pub(super) fn url_completed(router: &mut Router, id: &str, clients: &mut dyn ClientSinks) {
+    let mut known = false;
+    router
+        .sessions_mut()
+        .for_each_awake(|session| known |= session.url_completed(id, clients));
+    if !known {
+        debug!(id, "URL of an unknown turn was opened");
+    }
+}
+
+pub(super) fn permission(
+    router: &mut Router,
+    agent: AgentRef,
+    mut permission: Permission<'_>,
+    cx: &mut HubCx<'_>,
+) {
+    let routed = router.route(agent, &permission.session);
+    let asked = routed.and_then(|(id, subagent)| {
+        router.with(&id, cx, |session, cx| {
+            let subagent = subagent.as_deref();
+            session.identify_asked_call(subagent, &mut permission.tool);
+            session.permission(("permission", None), subagent, &permission, cx);
+        })
+    });
+    if asked.is_none() {
+        let session = &permission.session;
+        warn!(%session, "refused a question of a session that is not open");
+        let cancelled = Decision::cancelled(DecisionSource::End);
+        let machine = router.agents_mut().get_mut(agent);
+        machine.refuse(&permission.key, &cancelled);
+    }
+}
+
+pub(super) fn judge_call(
+    router: &mut Router,
+    agent: AgentRef,
+    mut call: Permission<'_>,
+    cx: &mut HubCx<'_>,
+) {
+    let routed = router.route(agent, &call.session);
+    let judged = routed.and_then(|(id, subagent)| {
+        router.with(&id, cx, |session, cx| {
+            session.identify_asked_call(subagent.as_deref(), &mut call.tool);
+            session.judge_call(subagent.as_deref(), &call, cx);
+        })
+    });
+    if judged.is_none() {
+        warn!(session = %call.session, "refused a tool of a session that is not open");
+        router.agents_mut().get_mut(agent).refuse_call(&call.key);
+    }
+}
+
+/// Routes an elicitation. The agent's machine handles one that belongs to no session.
+pub(super) fn elicitation(
+    router: &mut Router,
+    agent: AgentRef,
+    mut asked: Elicitation<'_>,
+    cx: &mut HubCx<'_>,
+) {
+    let named = asked.session.as_deref();
+    let named = named.and_then(|session| router.route(agent, session));
+    let (session, subagent) = named.unzip();
+    let prompted = || match router.agents().get(agent).call(asked.call?)? {
+        Call::Prompt { session } => Some(session.clone()),
+        _ => None,
+    };
+    if let Some(id) = session.or_else(prompted) {
+        router.with(&id, cx, |session, cx| {
+            let own = asked.tool.as_deref().and_then(|id| session.call_named(id));
+            asked.tool = own.map(Into::into).or(asked.tool.take());
+            session.elicitation(subagent.flatten().as_deref(), asked, cx);
+        });
+        return;
+    }
+    let is_asked = router.with_agent(agent, cx, |agent, cx| agent.ask_without_session(asked, cx));
+    if is_asked {
+        wait_for_user(router, agent);
+    }
+}
+
+/// Extends the timeouts of calls to the agent by the time that the user has to answer an elicitation
+/// outside of an open session.
+fn wait_for_user(router: &mut Router, agent: AgentRef) {
+    let limits = router.agents().get(agent).limits(&router.shared().settings);
+    let Some(by) = limits.of(Timeout::Answer) else {
+        return;
+    };
+    router.agents_mut().get_mut(agent).wait_for_user(by);
+    router.sessions_mut().for_each_awake(|session| {
+        if session.is_opening() && session.agent == agent {
+            session.postpone(by);
+        }
+    });
+}
+
+pub(super) fn host_request(
+    router: &mut Router,
+    agent: AgentRef,
+    wanted: HostRequestReceived<'_>,
+    cx: &mut HubCx<'_>,
+) {
+    let HostRequestReceived {
+        session,
+        key,
+        request,
+        method,
+        acp,
+    } = wanted;
+    let routed = router.route(agent, &session).map(|(id, _)| id);
+    let id = routed.filter(|id| router.sessions().contains_key(id));
+    if let Some(id) = id {
+        let original = acp.map(|params| (&*method, params));
+        router.with(&id, cx, |session, cx| {
+            session.host_request(key, request, original, cx);
+        });
+        return;
+    }
+    let message =
+        format!("session {session:?} not found: acpipe cannot serve files or terminals for it");
+    let error = Error::new(ErrorKind::InvalidParams, message);
+    router
+        .agents_mut()
+        .get_mut(agent)
+        .refuse_host_request(&key, &error);
+}
