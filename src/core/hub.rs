@@ -26,8 +26,6 @@ mod page;
 mod prompts;
 mod reads;
 mod router;
-mod scopes;
-mod session_names;
 mod sessions;
 #[cfg(test)]
 mod tests;
@@ -40,7 +38,6 @@ use super::client::{Reply, Token};
 pub use super::client_requests::NO_CLIENT;
 use super::client_sink::ClientSinks;
 pub use super::config::{OnLost, Settings};
-use super::cx::Cx;
 pub use super::effect::{AgentId, AgentInput, Effect, Measure};
 use super::error::Error;
 pub use super::event::Exit;
@@ -52,19 +49,20 @@ use super::session::SessionMachine;
 pub use super::session::{MAY_NOT_ASK, RUN_NOTICES};
 use super::shared::StoreCall;
 use super::store::{Store, StoreEvent};
+use crate::Program;
 use crate::core::agent::AgentMachine;
+use crate::core::client::ClientId;
 use crate::proto::wire::Done;
 use agent_events::AgentEvents;
 use agent_files::AgentFiles;
 use agents::Agents;
-use catalog::ProgramSearch;
+use catalog::Catalog;
 pub use cx::HubCx;
 use idle::IdleCheck;
 use reads::Reads;
 use router::Router;
 use router::panics::Routes;
 use router::{claims, hosting, panics, storage};
-use scopes::Scopes;
 use std::time::Instant;
 use total_limits::TotalLimits;
 use tracing::warn;
@@ -73,12 +71,10 @@ use tracing::warn;
 pub struct Hub {
     router: Router,
     events: AgentEvents,
-    scopes: Scopes,
+    catalog: Catalog,
     /// Calls that read the history in pieces.
     reads: Reads,
     agent_files: AgentFiles,
-    /// Calls that wait for the search for programs.
-    searches: Vec<ProgramSearch>,
     idle: IdleCheck,
     total_limits: TotalLimits,
     /// The `shutdown` calls to answer; `Some` once the program is to exit.
@@ -100,10 +96,9 @@ impl Hub {
         Self {
             router: Router::new(settings, store),
             events: AgentEvents::default(),
-            scopes: Scopes::default(),
+            catalog: Catalog::default(),
             reads: Reads::default(),
             agent_files: AgentFiles::default(),
-            searches: Vec::new(),
             idle: IdleCheck::default(),
             total_limits: TotalLimits::default(),
             ending: None,
@@ -180,7 +175,7 @@ impl Hub {
         storage::number_unsent(&mut self.router, cx.clients);
         self.stop_reads(cx.clients);
         self.stop_files(cx.clients);
-        self.end_searches(cx.clients);
+        self.catalog.end_searches(cx.clients);
         self.ending.get_or_insert_default().extend(token);
         self.events.end();
         let until = self.limits().until(Timeout::Store, cx.now);
@@ -244,27 +239,6 @@ impl Hub {
         };
         self.router.end_answered(is_read, cx);
         panics::catch_and_repair(self, cx, Self::run_deferred);
-    }
-
-    /// Returns the session with this id, opening it from the store if necessary.
-    pub(super) fn session(&mut self, id: &str) -> Result<&mut SessionMachine, Error> {
-        if !self.router.sessions().contains_key(id) && self.router.store().has(id)? {
-            self.reopen(id)?;
-        }
-        let missing = || crate::core::error::no_session(id);
-        self.router.sessions_mut().get_mut(id).ok_or_else(missing)
-    }
-
-    /// Like [`Hub::with`], for a session that may be only in the store.
-    pub(super) fn with_session<T>(
-        &mut self,
-        id: &str,
-        cx: &mut HubCx<'_>,
-        act: impl FnOnce(&mut SessionMachine, &mut Cx<'_>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        self.session(id)?;
-        let missing = || Err(crate::core::error::no_session(id));
-        self.router.with(id, cx, act).unwrap_or_else(missing)
     }
 
     /// Handles a result of the store.
@@ -360,5 +334,32 @@ impl Hub {
     pub fn agent_of_process(&self, id: AgentId) -> Option<&str> {
         let agent = self.router.agents().with_process(id)?;
         Some(self.router.agents().get(agent).name())
+    }
+
+    /// Handles the result of [`Effect::FindPrograms`]: its ticket, and for each agent its program, if it was
+    /// found.
+    pub fn programs_found(&mut self, found: (u64, Vec<Option<Program>>), cx: &mut HubCx<'_>) {
+        panics::catch_and_repair(self, cx, |hub, cx| {
+            hub.catalog.answer_search(&hub.router, found, cx.clients);
+        });
+    }
+
+    /// Makes this the hub of a daemon, whose clients may have settings of their own.
+    #[must_use]
+    pub fn resident(mut self) -> Self {
+        self.router.shared_mut().is_resident = true;
+        self
+    }
+
+    /// Gives a client settings of its own. Call it before the first call of the client.
+    ///
+    /// # Errors
+    /// There are too many different agent definitions.
+    pub fn client_joined(
+        &mut self,
+        client: ClientId,
+        settings: Box<Settings>,
+    ) -> Result<(), Error> {
+        self.catalog.join(&mut self.router, client, settings)
     }
 }

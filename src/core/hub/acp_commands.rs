@@ -49,7 +49,7 @@ impl Hub {
         let mut named = None;
         let (agent, agent_session) = match &session {
             Some(id) => {
-                let session = self.session(id)?;
+                let session = self.catalog.session(&mut self.router, id)?;
                 let agents = |own: &str| session.agents_call_id(own);
                 named = params
                     .as_deref()
@@ -61,7 +61,11 @@ impl Hub {
                 })?;
                 (session.agent, Some(own.to_owned()))
             }
-            None => (self.agent_named(agent.as_deref())?, None),
+            None => (
+                self.catalog
+                    .agent_named(&mut self.router, agent.as_deref())?,
+                None,
+            ),
         };
         let call = self.router.shared_mut().ids.call();
         let not_found = || {

@@ -2,6 +2,7 @@
 
 use super::Hub;
 use super::acp_open_calls::OpenCalls;
+use super::catalog::session_names;
 use super::router::room::SessionHold;
 use crate::core::acp_history::updates_of;
 use crate::core::acp_notification::AcpNotification;
@@ -56,8 +57,8 @@ impl Hub {
         id: String,
         cwd: Option<&str>,
     ) -> Result<(), Error> {
-        self.readable(&id)?;
-        self.check_directory(&id, cwd)?;
+        self.catalog.readable(&mut self.router, &id)?;
+        session_names::check_directory(&self.router, &id, cwd)?;
         self.reads.acp.push_back(AcpReplay {
             token,
             _hold: self.router.unloaded_mut().hold(&id),
@@ -99,7 +100,7 @@ impl Hub {
         client: ClientId,
         clients: &mut dyn ClientSinks,
     ) -> Result<bool, Error> {
-        let session = self.readable(&replay.session)?;
+        let session = self.catalog.readable(&mut self.router, &replay.session)?;
         let mut budget = piece;
         while budget > 0 {
             let Some(sink) = clients.sink(client) else {

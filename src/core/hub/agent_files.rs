@@ -75,7 +75,9 @@ impl Hub {
                 "must not be given with sessionId",
             ));
         }
-        let agent = self.agent_named(p.agent.as_deref())?;
+        let agent = self
+            .catalog
+            .agent_named(&mut self.router, p.agent.as_deref())?;
         let id = p.agent_session_id.as_deref().unwrap_or_default();
         let own = self.router.agents().get(agent).spec().cwd.clone();
         let cwd = p.cwd.as_deref().unwrap_or(&own);

@@ -18,9 +18,14 @@ impl Hub {
         p: &AttachParams,
         cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
-        let id = self.session_id(token.client, p.session_id.as_deref())?;
-        let result =
-            self.with_session(&id, cx, |session, cx| session.attach(token.client, p, cx))?;
+        let id = self
+            .catalog
+            .session_id(&self.router, token.client, p.session_id.as_deref())?;
+        let result = self
+            .catalog
+            .with_session(&mut self.router, &id, cx, |session, cx| {
+                session.attach(token.client, p, cx)
+            })?;
         // The result precedes the chunks that the client has missed.
         cx.clients
             .reply(token, Ok(Reply::Attached(Box::new(result))));
@@ -35,7 +40,9 @@ impl Hub {
         cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         let client = token.client;
-        let id = self.session_id(client, p.session_id.as_deref())?;
+        let id = self
+            .catalog
+            .session_id(&self.router, client, p.session_id.as_deref())?;
         self.must_exist(&id)?;
         let is_open = self
             .router
@@ -54,7 +61,9 @@ impl Hub {
         p: &SessionParams,
         clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
-        let id = self.session_id(token.client, p.session_id.as_deref())?;
+        let id = self
+            .catalog
+            .session_id(&self.router, token.client, p.session_id.as_deref())?;
         self.must_exist(&id)?;
         let subscribers = self.subscribers(&id);
         let all = subscribers
@@ -79,7 +88,9 @@ impl Hub {
         let Some(given) = controlled(command) else {
             return Ok(());
         };
-        let id = self.session_id(client, given.as_deref())?;
+        let id = self
+            .catalog
+            .session_id(&self.router, client, given.as_deref())?;
         let own = self
             .subscribers(&id)
             .and_then(|all| all.participation(client));

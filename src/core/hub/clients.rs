@@ -2,6 +2,7 @@
 //! leaves.
 
 use super::Hub;
+use super::catalog::retire_agents_of;
 use super::cx::HubCx;
 use super::router::{panics, room, storage};
 use crate::core::client::ClientId;
@@ -22,12 +23,14 @@ impl Hub {
         cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         if let Some(id) = &p.session_id {
-            let id = self.session_id(client, Some(id))?;
-            return self.with_session(&id, cx, |session, cx| {
-                session.join(client, cx);
-                session.output.set_chunks(client, p.chunks, cx.clients);
-                Ok(())
-            });
+            let id = self.catalog.session_id(&self.router, client, Some(id))?;
+            return self
+                .catalog
+                .with_session(&mut self.router, &id, cx, |session, cx| {
+                    session.join(client, cx);
+                    session.output.set_chunks(client, p.chunks, cx.clients);
+                    Ok(())
+                });
         }
         if let Some(declaration) = self.router.shared_mut().clients.get_mut(client) {
             declaration.subscription.chunks = p.chunks;
@@ -95,8 +98,8 @@ impl Hub {
                     session.client_left(client, usual, cx);
                 });
             }
-            hub.forget_agents_of(client, usual, cx);
-            hub.scopes.remove(client);
+            retire_agents_of(&mut hub.router, &mut hub.events, client, usual, cx);
+            hub.catalog.forget(client);
             hub.run_deferred(cx);
         });
     }

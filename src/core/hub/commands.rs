@@ -22,7 +22,7 @@ const LONGEST_NAME: usize = 100;
 impl Hub {
     /// Runs a client's command. It is answered exactly once, at once or later.
     pub fn command(&mut self, token: Token, command: Command, cx: &mut HubCx<'_>) {
-        self.scopes.set_caller(token.client);
+        self.catalog.set_caller(token.client);
         // Everything reported before the command must precede what the command reads or adds.
         panics::catch_and_repair(self, cx, |hub, cx| {
             storage::number_unsent(&mut hub.router, cx.clients)
@@ -57,27 +57,41 @@ impl Hub {
                 let result = self.initialize(token.client, &p)?;
                 cx.clients.reply(token, Ok(Reply::Initialize(result)));
             }
-            Command::Connect(p) => self.connect(token, p, cx)?,
-            Command::ListAgents(p) => self.list_agents(token, p),
-            Command::GetAgent(p) => self.get_agent(token, p.agent.as_deref())?,
-            Command::Register(p) => self.register(token, p)?,
+            Command::Connect(p) => {
+                self.catalog
+                    .connect(&mut self.router, &mut self.total_limits, token, p, cx)?
+            }
+            Command::ListAgents(p) => self.catalog.list_agents(&mut self.router, token, p),
+            Command::GetAgent(p) => {
+                self.catalog
+                    .get_agent(&mut self.router, token, p.agent.as_deref())?
+            }
+            Command::Register(p) => self.catalog.register(&mut self.router, token, p)?,
             Command::Status(p) => {
-                let agent = self.agent_named(p.agent.as_deref())?;
+                let agent = self
+                    .catalog
+                    .agent_named(&mut self.router, p.agent.as_deref())?;
                 self.router.with_agent(agent, cx, |agent, cx| {
                     agent.request_status(token, cx);
                 });
             }
             Command::Disconnect(p) => {
-                let agent = self.agent_named(p.agent.as_deref())?;
+                let agent = self
+                    .catalog
+                    .agent_named(&mut self.router, p.agent.as_deref())?;
                 self.disconnect(token, agent, cx);
             }
             Command::GetEnvironment(p) => {
-                let agent = self.agent_named(p.agent.as_deref())?;
+                let agent = self
+                    .catalog
+                    .agent_named(&mut self.router, p.agent.as_deref())?;
                 let environment = self.router.agents().get(agent).environment();
                 cx.clients.reply(token, Ok(Reply::Environment(environment)));
             }
             Command::UpdateEnvironment(p) => {
-                let agent = self.agent_named(p.agent.as_deref())?;
+                let agent = self
+                    .catalog
+                    .agent_named(&mut self.router, p.agent.as_deref())?;
                 let (busy, ahead) = (
                     self.router.sessions().are_busy(agent),
                     self.router.sessions().queued_prompts(agent),
@@ -87,14 +101,18 @@ impl Hub {
                 })?;
             }
             Command::Authenticate(p) => {
-                let agent = self.agent_named(p.agent.as_deref())?;
+                let agent = self
+                    .catalog
+                    .agent_named(&mut self.router, p.agent.as_deref())?;
                 let ahead = self.router.sessions().queued_prompts(agent);
                 self.router.with_agent(agent, cx, |agent, cx| {
                     agent.authenticate(token, p, ahead, cx)
                 })?;
             }
             Command::Logout(p) => {
-                let agent = self.agent_named(p.agent.as_deref())?;
+                let agent = self
+                    .catalog
+                    .agent_named(&mut self.router, p.agent.as_deref())?;
                 self.router
                     .with_agent(agent, cx, |agent, cx| agent.logout(token, cx))?;
             }
@@ -103,7 +121,9 @@ impl Hub {
             Command::Execute(p) => self.execute(token, *p, cx)?,
             Command::Prompt(p) => self.prompt(token, p, cx)?,
             Command::Cancel(p) => {
-                let id = self.session_id(token.client, p.session_id.as_deref())?;
+                let id =
+                    self.catalog
+                        .session_id(&self.router, token.client, p.session_id.as_deref())?;
                 let cancelled = self.router.with(&id, cx, |session, cx| {
                     session.cancel(p.turn_id.as_deref(), cx)
                 });
@@ -112,25 +132,35 @@ impl Hub {
                     .reply(token, Ok(Reply::Cancel(wire::CancelResult { cancelled })));
             }
             Command::Steer(p) => {
-                let id = self.session_id(token.client, p.session_id.as_deref())?;
-                let agent = self.session(&id)?.agent;
-                let terms = self.caller_terms(&id, agent)?;
-                let steered = self.with_session(&id, cx, |session, cx| {
-                    session.join(token.client, cx);
-                    session.steer(p, terms.as_deref(), cx)
-                })?;
+                let id =
+                    self.catalog
+                        .session_id(&self.router, token.client, p.session_id.as_deref())?;
+                let agent = self.catalog.session(&mut self.router, &id)?.agent;
+                let terms = self.catalog.caller_terms(&mut self.router, &id, agent)?;
+                let steered =
+                    self.catalog
+                        .with_session(&mut self.router, &id, cx, |session, cx| {
+                            session.join(token.client, cx);
+                            session.steer(p, terms.as_deref(), cx)
+                        })?;
                 cx.clients.reply(token, Ok(Reply::Steer(steered)));
             }
             Command::SetMode(p) => {
-                let id = self.session_id(token.client, p.session_id.as_deref())?;
+                let id =
+                    self.catalog
+                        .session_id(&self.router, token.client, p.session_id.as_deref())?;
                 self.set(token, &id, Setting::Mode(p.mode), cx)?;
             }
             Command::SetModel(p) => {
-                let id = self.session_id(token.client, p.session_id.as_deref())?;
+                let id =
+                    self.catalog
+                        .session_id(&self.router, token.client, p.session_id.as_deref())?;
                 self.set(token, &id, Setting::Model(p.model), cx)?;
             }
             Command::SetOption(p) => {
-                let session = self.session_id(token.client, p.session_id.as_deref())?;
+                let session =
+                    self.catalog
+                        .session_id(&self.router, token.client, p.session_id.as_deref())?;
                 let (id, value) = (p.option, p.value);
                 let setting = Setting::Option { id, value };
                 self.set(token, &session, setting, cx)?;
@@ -164,8 +194,14 @@ impl Hub {
             return Err(error.with("field", "protocolVersion"));
         }
         let earlier = self.router.shared().clients.get(client).cloned();
-        let mut declaration =
-            earlier.unwrap_or_else(|| ClientDeclaration::new(self.caller_settings().profile));
+        let mut declaration = earlier.unwrap_or_else(|| {
+            ClientDeclaration::new(
+                self.catalog
+                    .scopes()
+                    .caller_settings(self.router.shared())
+                    .profile,
+            )
+        });
         let subscription = &mut declaration.subscription;
         if let Some(profile) = p.chunk_profile {
             let unknown = || invalid("chunkProfile", "must be 7, 6, 5 or \"discobot\"");
@@ -208,7 +244,10 @@ impl Hub {
         if let Some(watched) = watched {
             self.router.push(Effect::Watch(watched));
         }
-        let machine = self.router.agents().get(self.default_agent());
+        let machine = self
+            .router
+            .agents()
+            .get(self.catalog.scopes().default_agent());
         let agent = machine.configured();
         Ok(wire::InitializeResult {
             protocol_version: wire::PROTOCOL_VERSION,
@@ -240,8 +279,13 @@ impl Hub {
         p: wire::CreateParams,
         cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
-        let (id, _) = self.ensured_id(token.client, Some(&p.session_id), p.cwd.as_deref())?;
-        if self.session(&id).is_ok() {
+        let (id, _) = self.catalog.ensured_id(
+            &self.router,
+            token.client,
+            Some(&p.session_id),
+            p.cwd.as_deref(),
+        )?;
+        if self.catalog.session(&mut self.router, &id).is_ok() {
             let message =
                 format!("session {id:?} already exists; use another id, or call session/ensure");
             return Err(Error::new(ErrorKind::SessionExists, message));

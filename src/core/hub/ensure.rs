@@ -1,6 +1,8 @@
 //! Implements `session/ensure`: makes a session live at its agent.
 
 use super::Hub;
+use super::catalog::agent_for;
+use super::catalog::session_names;
 use super::cx::HubCx;
 use super::router::{next_prompt, room, storage};
 use super::total_limits::{self, CallPlace, GivenLimit};
@@ -26,16 +28,22 @@ impl Hub {
         p: EnsureParams,
         cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
-        let (id, cwd) = self.ensured_id(token.client, p.session_id.as_deref(), p.cwd.as_deref())?;
+        let (id, cwd) = self.catalog.ensured_id(
+            &self.router,
+            token.client,
+            p.session_id.as_deref(),
+            p.cwd.as_deref(),
+        )?;
         let id = &id;
         total_limits::check(p.timeout_ms)?;
         let limit = GivenLimit {
             timeout_ms: p.timeout_ms,
             elapsed_ms: p.elapsed_ms,
         };
-        self.limit_call(token, limit, CallPlace::Session(id.clone()), cx);
+        self.total_limits
+            .limit(token, limit, CallPlace::Session(id.clone()), cx);
         if !self.router.sessions().contains_key(id) && self.router.store().has(id)? {
-            self.reopen(id)?;
+            self.catalog.reopen(&mut self.router, id)?;
         }
         let (agent, own) = self.agent_to_open(id, p.agent.as_deref())?;
         let moves = own.is_some_and(|own| own != agent);
@@ -52,8 +60,9 @@ impl Hub {
             return Err(Error::new(ErrorKind::SessionExists, message));
         }
         check_params(&p)?;
-        self.check_directory(id, cwd.as_deref())?;
-        self.note_default(
+        session_names::check_directory(&self.router, id, cwd.as_deref())?;
+        session_names::note_default(
+            &mut self.router,
             token.client,
             p.session_id.as_deref(),
             id,
@@ -66,7 +75,9 @@ impl Hub {
         });
         let cwd = cwd.or(replaced.flatten());
         let protocol = self.router.agents().get(agent).spec().protocol;
-        let differing = self.differing_settings(id, &p.mcp_servers)?;
+        let differing = self
+            .catalog
+            .differing_settings(&mut self.router, id, &p.mcp_servers)?;
         // Only clients of a daemon have terms of their own.
         let refused = if self.router.shared().is_resident {
             p.options.disallowed_tools.clone()
@@ -76,7 +87,7 @@ impl Hub {
         if let Some(session) = self.router.sessions_mut().get_mut(id).filter(|_| !moves)
             && ensured_already(session, token, &p, differing, (stopping, protocol), cx)?
         {
-            self.scopes.note_refused(id, refused);
+            self.catalog.scopes_mut().note_refused(id, refused);
             return Ok(());
         }
         room::make_room(&mut self.router, id, agent, cx)?;
@@ -115,10 +126,13 @@ impl Hub {
             });
         }
         if moves {
-            self.with_session(id, cx, |session, cx| session.hand_over(agent, cx))?;
+            self.catalog
+                .with_session(&mut self.router, id, cx, |session, cx| {
+                    session.hand_over(agent, cx)
+                })?;
         }
         self.begin_ensured(token, id, p, options, cx);
-        self.scopes.note_refused(id, refused);
+        self.catalog.scopes_mut().note_refused(id, refused);
         Ok(())
     }
 
@@ -172,10 +186,13 @@ impl Hub {
     ) -> Result<(AgentRef, Option<AgentRef>), Error> {
         let own = self.router.sessions().get(id).map(|session| session.agent);
         let agent = match (named, own) {
-            (None, Some(own)) => self.callers_definition(own)?.unwrap_or(own),
-            (named, _) => self.agent_named(named)?,
+            (None, Some(own)) => self
+                .catalog
+                .callers_definition(&mut self.router, own)?
+                .unwrap_or(own),
+            (named, _) => self.catalog.agent_named(&mut self.router, named)?,
         };
-        let agent = self.agent_for(id, agent);
+        let agent = agent_for(&mut self.router, id, agent);
         Ok((
             agent,
             self.router.sessions().get(id).map(|session| session.agent),
@@ -195,7 +212,11 @@ impl Hub {
         let session = self.router.sessions().get(id);
         let options = match session {
             None => wished.or(&spec.options),
-            Some(session) if session.listing_clients().contains(&self.scopes.caller()) => {
+            Some(session)
+                if session
+                    .listing_clients()
+                    .contains(&self.catalog.scopes().caller()) =>
+            {
                 wished.or(session.settings.options())
             }
             Some(session) => wished.or(&own_lists(session.settings.options(), &spec.options)),

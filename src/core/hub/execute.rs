@@ -30,7 +30,9 @@ impl Hub {
         }
         output_schema::check("outputSchema", p.output_schema.as_ref())?;
         let id = self.new_session_id(p.session_id)?;
-        let agent = self.agent_named(p.agent.as_deref())?;
+        let agent = self
+            .catalog
+            .agent_named(&mut self.router, p.agent.as_deref())?;
         let options = p.options;
         let wished = SessionOptions {
             output_schema: p.output_schema.or(options.output_schema),

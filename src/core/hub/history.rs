@@ -6,7 +6,6 @@ use super::page::{MESSAGES, limit};
 use super::reads::{MessageRead, WantedMessages};
 use crate::core::client::{History, Reply, Token};
 use crate::core::error::{Error, invalid};
-use crate::core::session::SessionMachine;
 use crate::proto::wire;
 
 /// Maximum and default number of chunks in a page.
@@ -33,7 +32,9 @@ impl Hub {
                 Reply::SessionInfo(Box::new(info))
             }
             History::CloseSession(p) => {
-                let id = self.session_id(token.client, p.session_id.as_deref())?;
+                let id =
+                    self.catalog
+                        .session_id(&self.router, token.client, p.session_id.as_deref())?;
                 self.close_session(&id, token.client, cx)?;
                 Reply::Done(wire::Done {})
             }
@@ -42,9 +43,11 @@ impl Hub {
             }
             History::Replay(p) => {
                 let limit = limit(p.limit, CHUNKS)?;
-                let id = self.session_id(token.client, p.session_id.as_deref())?;
+                let id =
+                    self.catalog
+                        .session_id(&self.router, token.client, p.session_id.as_deref())?;
                 let profile = self.router.shared().profile(token.client);
-                let session = self.readable(&id)?;
+                let session = self.catalog.readable(&mut self.router, &id)?;
                 let page = session.replay(p.after_seq, limit, profile)?;
                 // The reply must follow the chunks that the client has not received yet.
                 session
@@ -55,33 +58,41 @@ impl Hub {
             History::AddMessage(p) => {
                 let (at, id) = (
                     self.router.shared().time(cx.now),
-                    self.session_id(token.client, p.session_id.as_deref())?,
+                    self.catalog
+                        .session_id(&self.router, token.client, p.session_id.as_deref())?,
                 );
-                Reply::Message(self.session(&id)?.add_message(p.message, &at)?)
+                Reply::Message(
+                    self.catalog
+                        .session(&mut self.router, &id)?
+                        .add_message(p.message, &at)?,
+                )
             }
             History::UpdateMessage(p) => {
                 let (at, id) = (
                     self.router.shared().time(cx.now),
-                    self.session_id(token.client, p.session_id.as_deref())?,
+                    self.catalog
+                        .session_id(&self.router, token.client, p.session_id.as_deref())?,
                 );
                 let profile = self.router.shared().profile(token.client);
-                Reply::Message(self.readable(&id)?.update_message(p, &at, profile)?)
+                Reply::Message(
+                    self.catalog
+                        .readable(&mut self.router, &id)?
+                        .update_message(p, &at, profile)?,
+                )
             }
             History::ClearMessages(p) => {
-                let id = self.session_id(token.client, p.session_id.as_deref())?;
-                self.with_session(&id, cx, |session, cx| session.clear_messages(p.archive, cx))?;
+                let id =
+                    self.catalog
+                        .session_id(&self.router, token.client, p.session_id.as_deref())?;
+                self.catalog
+                    .with_session(&mut self.router, &id, cx, |session, cx| {
+                        session.clear_messages(p.archive, cx)
+                    })?;
                 Reply::Done(wire::Done {})
             }
         };
         cx.clients.reply(token, Ok(reply));
         Ok(())
-    }
-
-    /// Returns a session whose log can be read: waits for a pending write to the disk.
-    pub(super) fn readable(&mut self, id: &str) -> Result<&mut SessionMachine, Error> {
-        let session = self.session(id)?;
-        session.output.wait_for_append()?;
-        Ok(session)
     }
 
     fn list_messages(
@@ -97,9 +108,12 @@ impl Hub {
                 "is missing; agent and cwd need it",
             ));
         }
-        let id = self.session_id(token.client, p.session_id.as_deref())?;
+        let id = self
+            .catalog
+            .session_id(&self.router, token.client, p.session_id.as_deref())?;
         let places = self
-            .readable(&id)?
+            .catalog
+            .readable(&mut self.router, &id)?
             .places(p.after.as_deref(), p.before.as_deref())?;
         let backwards = p.before.is_some() && p.after.is_none();
         let wanted = WantedMessages::Page(limit);
@@ -113,8 +127,13 @@ impl Hub {
         p: &wire::SessionParams,
         cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
-        let id = self.session_id(token.client, p.session_id.as_deref())?;
-        let places = self.readable(&id)?.places(None, None)?;
+        let id = self
+            .catalog
+            .session_id(&self.router, token.client, p.session_id.as_deref())?;
+        let places = self
+            .catalog
+            .readable(&mut self.router, &id)?
+            .places(None, None)?;
         let wanted = WantedMessages::Last;
         self.begin_read(MessageRead::new(token, id, places, true, wanted), cx);
         Ok(())

@@ -26,21 +26,27 @@ impl Hub {
         // An invalid prompt is reported now, not when its turn begins.
         prompt_parts(Some(&p.message.parts))?;
         total_limits::check(p.timeout_ms)?;
-        let id = &self.session_id(token.client, p.session_id.as_deref())?;
-        let agent = self.session(id)?.agent;
-        let terms = self.caller_terms(id, agent)?;
+        let id = &self
+            .catalog
+            .session_id(&self.router, token.client, p.session_id.as_deref())?;
+        let agent = self.catalog.session(&mut self.router, id)?.agent;
+        let terms = self.catalog.caller_terms(&mut self.router, id, agent)?;
         if let Some(given) = &p.turn_id {
             if given.len() > LONGEST_TURN_ID {
                 return Err(invalid("turnId", "must have at most 256 bytes"));
             }
-            let taken_over = self.with_session(id, cx, |session, cx| {
-                Ok(session.take_over(given, token, terms.as_deref(), cx))
-            })?;
+            let taken_over =
+                self.catalog
+                    .with_session(&mut self.router, id, cx, |session, cx| {
+                        Ok(session.take_over(given, token, terms.as_deref(), cx))
+                    })?;
             if let Some(former) = taken_over {
                 self.total_limits.hand_over(former, token);
                 return Ok(());
             }
-            self.session(id)?.must_not_have(given)?;
+            self.catalog
+                .session(&mut self.router, id)?
+                .must_not_have(given)?;
             if self.replays_turn(id, given, &p.message.parts, p.rerun, token)? {
                 return Ok(());
             }
@@ -50,7 +56,7 @@ impl Hub {
         let stopping = machine.is_stopping() && !machine.has_crashed();
         let crashed = machine.is_stopping() && machine.has_crashed();
         let held = machine.holds(token);
-        let session = self.session(id)?;
+        let session = self.catalog.session(&mut self.router, id)?;
         session.takes_prompt(&p)?;
         let goes = !held && session.is_free() && session.queue.is_empty();
         let rests = matches!(session.stage, Stage::Resting) && !crashed;
@@ -64,7 +70,8 @@ impl Hub {
             timeout_ms: p.timeout_ms,
             elapsed_ms: p.elapsed_ms,
         };
-        self.limit_call(token, limit, CallPlace::Session(id.clone()), cx);
+        self.total_limits
+            .limit(token, limit, CallPlace::Session(id.clone()), cx);
         let turn_id = p.turn_id.clone();
         let queued = Queued {
             token,
@@ -73,7 +80,11 @@ impl Hub {
             prompt: p,
         };
         if goes {
-            return self.with_session(id, cx, |session, cx| session.begin_turn(queued, cx));
+            return self
+                .catalog
+                .with_session(&mut self.router, id, cx, |session, cx| {
+                    session.begin_turn(queued, cx)
+                });
         }
         if rests {
             room::make_room(&mut self.router, id, agent, cx)?;
@@ -93,7 +104,7 @@ impl Hub {
         setting: Setting,
         cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
-        let session = self.session(id)?;
+        let session = self.catalog.session(&mut self.router, id)?;
         let (agent, is_live) = (session.agent, session.agent_session().is_some());
         let rests = matches!(session.stage, Stage::Resting);
         session.used = Some(cx.now);
@@ -106,9 +117,10 @@ impl Hub {
             room::make_room(&mut self.router, id, agent, cx)?;
             next_prompt::ensure_agent(&mut self.router, id, agent, cx)?;
         }
-        self.with_session(id, cx, |session, cx| {
-            session.join(token.client, cx);
-            session.set(token, setting, cx)
-        })
+        self.catalog
+            .with_session(&mut self.router, id, cx, |session, cx| {
+                session.join(token.client, cx);
+                session.set(token, setting, cx)
+            })
     }
 }

@@ -222,7 +222,7 @@ impl Hub {
 
     fn read_piece(&mut self, mut read: MessageRead, budget: &mut u64) -> Result<ReadStep, Error> {
         let profile = self.router.shared().profile(read.token.client);
-        let session = self.readable(&read.session)?;
+        let session = self.catalog.readable(&mut self.router, &read.session)?;
         let total = session.output.log().count();
         // Messages may have been cleared meanwhile.
         let end = usize::try_from(total).unwrap_or(usize::MAX);

@@ -110,6 +110,11 @@ impl Router {
         &mut self.shared
     }
 
+    /// Returns the agents for changes, and what all machines use.
+    pub(super) fn agents_and_shared(&mut self) -> (&mut Agents, &Shared) {
+        (&mut self.agents, &self.shared)
+    }
+
     pub(super) fn store(&self) -> &dyn Store {
         &*self.store
     }

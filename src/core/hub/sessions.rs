@@ -2,80 +2,24 @@
 
 use super::Hub;
 use super::cx::HubCx;
-use super::router::storage;
-use crate::core::agent::AgentSpec;
-use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_file::{AgentFile, FileAccess};
 use crate::core::client::{ClientId, Reply, Token};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::ids::AgentRef;
-use crate::core::log::Identity;
-use crate::core::session::{SessionAgents, SessionMachine};
+use crate::core::session::SessionMachine;
 use crate::proto::wire::{ClearSessionParams, Done, SessionInfo, SessionParams};
 
 impl Hub {
-    /// Opens a stored session, if it exists.
-    pub(super) fn reopen(&mut self, id: &str) -> Result<(), Error> {
-        let log = storage::open_log(self.router.store_mut(), id)?;
-        let Some(identity) = log.identity().cloned() else {
-            return Ok(());
-        };
-        let agent = self.agent_of(&identity)?;
-        let cwd = identity.cwd.clone();
-        let mut session = SessionMachine::new(id.to_owned(), agent, cwd, log);
-        session.known = SessionAgents::of(&identity);
-        session
-            .settings
-            .put_stored(identity.options, identity.wanted);
-        session.cost = identity.cost;
-        self.router.unloaded_mut().restore(&mut session);
-        if session.listing_clients().is_empty() {
-            // No client of this process has opened the session with its list of allowed tools.
-            let own = &self.router.agents().get(agent).spec().options;
-            session.settings.keep_own_list(own);
-        }
-        self.router.sessions_mut().insert(id.to_owned(), session);
-        Ok(())
-    }
-
-    /// Returns the agent of a stored session by its name. An agent that is neither configured nor built in is
-    /// added with its stored command.
-    fn agent_of(&mut self, identity: &Identity) -> Result<AgentRef, Error> {
-        if let Some(agent) = self.unnamed_agent_of(identity) {
-            return Ok(agent);
-        }
-        let Some(name) = &identity.agent_name else {
-            return Ok(self.default_agent());
-        };
-        match self.agent_named(Some(name)) {
-            Err(error) if error.kind == ErrorKind::AgentNotFound => {}
-            known => return known,
-        }
-        let default = self.router.agents().get(self.default_agent()).configured();
-        let stored = identity.agent_command.as_deref().cloned();
-        let is_configured = stored.as_ref().is_some_and(|stored| stored.configured);
-        let was_in_process = stored.as_ref().is_some_and(|stored| stored.in_process);
-        let spec = stored.and_then(|stored| AgentSpec::of_stored(stored, default));
-        let spec = spec.unwrap_or_else(|| default.clone());
-        let mut definition = AgentDefinition::new(name, spec);
-        // Without its definition, the agent would run without the rules of the definition.
-        definition.locked = match (is_configured, was_in_process) {
-            (true, _) => Some(undefined(name)),
-            (_, true) => Some(unregistered(name)),
-            _ => None,
-        };
-        self.router.agents_mut().add(definition);
-        self.agent_named(Some(name))
-    }
-
     pub(super) fn session_info(
         &mut self,
         client: ClientId,
         p: &SessionParams,
         cx: &HubCx<'_>,
     ) -> Result<SessionInfo, Error> {
-        let id = &self.session_id(client, p.session_id.as_deref())?;
-        let session = self.session(id)?;
+        let id = &self
+            .catalog
+            .session_id(&self.router, client, p.session_id.as_deref())?;
+        let session = self.catalog.session(&mut self.router, id)?;
         let (info, agent) = (session.info(), session.agent);
         let machine = self.router.agents().get(agent);
         let secrets = &self.router.shared().settings.secrets;
@@ -98,7 +42,8 @@ impl Hub {
         by: ClientId,
         cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
-        self.with_session(id, cx, SessionMachine::close)?;
+        self.catalog
+            .with_session(&mut self.router, id, cx, SessionMachine::close)?;
         if let Some(session) = self.router.sessions_mut().get_mut(id) {
             session.output.notify_closed(by, cx.clients);
         }
@@ -114,21 +59,24 @@ impl Hub {
         p: &ClearSessionParams,
         cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
-        let id = &self.session_id(token.client, p.session_id.as_deref())?;
+        let id = &self
+            .catalog
+            .session_id(&self.router, token.client, p.session_id.as_deref())?;
         let file = if p.delete_agent_files {
             self.file_of(id)?
         } else {
             None
         };
-        self.with_session(id, cx, |session, cx| {
-            session.must_be_idle()?;
-            session.end_background(cx);
-            session.write(cx)?;
-            session.catch_up_at_end(cx.clients);
-            session.output.remove(p.archive)
-        })?;
+        self.catalog
+            .with_session(&mut self.router, id, cx, |session, cx| {
+                session.must_be_idle()?;
+                session.end_background(cx);
+                session.write(cx)?;
+                session.catch_up_at_end(cx.clients);
+                session.output.remove(p.archive)
+            })?;
         self.close_session(id, token.client, cx)?;
-        self.scopes.forget_refused(id);
+        self.catalog.scopes_mut().forget_refused(id);
         match file {
             Some((owner, file)) => self.delete_agent_file(token, owner, file, cx),
             None => cx.clients.reply(token, Ok(Reply::Done(Done {}))),
@@ -138,7 +86,7 @@ impl Hub {
 
     /// Returns the access to the agent's file of a session; `None` if the agent never had the session.
     fn file_of(&mut self, id: &str) -> Result<Option<OwnedFile>, Error> {
-        let session = self.session(id)?;
+        let session = self.catalog.session(&mut self.router, id)?;
         let (agent, cwd, known) = (session.agent, session.cwd.clone(), session.known.clone());
         let identity = self.router.agents().get(agent).identity();
         let agent_session = known.id_of(&identity).unwrap_or_default();
@@ -166,16 +114,3 @@ impl Hub {
 
 /// File of an agent's session, with the agent and its id of the session.
 type OwnedFile = ((AgentRef, String), Box<dyn AgentFile>);
-/// Describes an agent of a stored session that ran inside a program and is not registered in this one.
-fn unregistered(name: &str) -> String {
-    format!(
-        "agent {name:?} of the session runs inside another program; continue the session there, or name another agent"
-    )
-}
-
-/// Describes an agent of a stored session that is not defined any more.
-fn undefined(name: &str) -> String {
-    format!(
-        "agent {name:?} of the session is not defined any more; define it in the configuration, or name another agent"
-    )
-}

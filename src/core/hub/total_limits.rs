@@ -60,6 +60,29 @@ impl TotalLimits {
         passed
     }
 
+    /// Limits a call from now on; without a limit, removes one that an earlier call of that number left.
+    pub(super) fn limit(
+        &mut self,
+        token: Token,
+        given: GivenLimit,
+        place: CallPlace,
+        cx: &HubCx<'_>,
+    ) {
+        self.by_call.remove(&token);
+        let Some(limit) = given.timeout_ms.map(Duration::from_millis) else {
+            return;
+        };
+        let left = limit.saturating_sub(Duration::from_millis(given.elapsed_ms));
+        if let Some(until) = cx.now.checked_add(left) {
+            let limit = TotalLimit {
+                until,
+                limit,
+                place,
+            };
+            self.by_call.insert(token, limit);
+        }
+    }
+
     /// Moves the limit of a call to the call that takes its place.
     pub(super) fn hand_over(&mut self, from: Token, to: Token) {
         if let Some(limit) = self.by_call.remove(&from) {
@@ -83,29 +106,6 @@ pub(super) fn check(timeout_ms: Option<u64>) -> Result<(), Error> {
 }
 
 impl Hub {
-    /// Limits a call from now on; without a limit, removes one that an earlier call of that number left.
-    pub(super) fn limit_call(
-        &mut self,
-        token: Token,
-        given: GivenLimit,
-        place: CallPlace,
-        cx: &HubCx<'_>,
-    ) {
-        self.total_limits.by_call.remove(&token);
-        let Some(limit) = given.timeout_ms.map(Duration::from_millis) else {
-            return;
-        };
-        let left = limit.saturating_sub(Duration::from_millis(given.elapsed_ms));
-        if let Some(until) = cx.now.checked_add(left) {
-            let limit = TotalLimit {
-                until,
-                limit,
-                place,
-            };
-            self.total_limits.by_call.insert(token, limit);
-        }
-    }
-
     /// Drops the limits of the calls that are answered.
     pub(super) fn drop_answered_limits(&mut self) {
         if self.total_limits.by_call.is_empty() {

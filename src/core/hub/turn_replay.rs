@@ -39,7 +39,7 @@ impl Hub {
         rerun: bool,
         token: Token,
     ) -> Result<bool, Error> {
-        let session = self.session(id)?;
+        let session = self.catalog.session(&mut self.router, id)?;
         if session.turn_id() == Some(turn_id) {
             return Ok(false);
         }
