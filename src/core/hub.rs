@@ -6,35 +6,24 @@
 //! to its end without waiting. Effects for the shell are collected in order; replies and chunks go to the
 //! [`ClientSinks`] at once.
 
-mod acp_commands;
-mod acp_open_calls;
-mod acp_replay;
 mod agent_events;
-mod agent_files;
 mod agents;
-mod attach;
 mod catalog;
-mod clients;
 mod commands;
 mod cx;
-mod ensure;
-mod execute;
-mod history;
-mod idle;
+mod history_reads;
+mod lifecycle;
 mod metrics;
 mod page;
-mod prompts;
-mod reads;
 mod router;
-mod sessions;
 #[cfg(test)]
 mod tests;
 mod timers;
-mod total_limits;
-mod turn_replay;
 
+use super::agent::AgentMachine;
 pub use super::agent::AgentSpec;
-use super::client::{Reply, Token};
+use super::client::{ClientId, Token};
+use super::client_request::{ClientAnswer, ClientRequestId};
 pub use super::client_requests::NO_CLIENT;
 use super::client_sink::ClientSinks;
 pub use super::config::{OnLost, Settings};
@@ -47,40 +36,29 @@ use super::limits::{Limits, Timeout};
 pub use super::metrics::HubMetrics;
 use super::session::SessionMachine;
 pub use super::session::{MAY_NOT_ASK, RUN_NOTICES};
-use super::shared::StoreCall;
+use super::shared::{RequestOwner, StoreCall};
 use super::store::{Store, StoreEvent};
-use crate::Program;
-use crate::core::agent::AgentMachine;
-use crate::core::client::ClientId;
-use crate::proto::wire::Done;
+use crate::proto::wire::Program;
 use agent_events::AgentEvents;
-use agent_files::AgentFiles;
 use agents::Agents;
 use catalog::Catalog;
+use commands::execute::remove_spent;
 pub use cx::HubCx;
-use idle::IdleCheck;
-use reads::Reads;
+use history_reads::HistoryReads;
+use lifecycle::Lifecycle;
 use router::Router;
 use router::panics::Routes;
-use router::{claims, hosting, panics, storage};
+use router::{claims, hosting, panics, room, storage};
 use std::time::Instant;
-use total_limits::TotalLimits;
-use tracing::warn;
+use tracing::{debug, warn};
 
 /// Router of events between clients, sessions and agents.
 pub struct Hub {
     router: Router,
     events: AgentEvents,
     catalog: Catalog,
-    /// Calls that read the history in pieces.
-    reads: Reads,
-    agent_files: AgentFiles,
-    idle: IdleCheck,
-    total_limits: TotalLimits,
-    /// The `shutdown` calls to answer; `Some` once the program is to exit.
-    ending: Option<Vec<Token>>,
-    /// `true` once the end of the program was reported.
-    is_finished: bool,
+    reads: HistoryReads,
+    lifecycle: Lifecycle,
 }
 
 impl Routes for Hub {
@@ -97,12 +75,8 @@ impl Hub {
             router: Router::new(settings, store),
             events: AgentEvents::default(),
             catalog: Catalog::default(),
-            reads: Reads::default(),
-            agent_files: AgentFiles::default(),
-            idle: IdleCheck::default(),
-            total_limits: TotalLimits::default(),
-            ending: None,
-            is_finished: false,
+            reads: HistoryReads::default(),
+            lifecycle: Lifecycle::default(),
         }
     }
 
@@ -134,7 +108,8 @@ impl Hub {
 
     /// Takes the effects collected since the last call, in order.
     pub fn effects(&mut self, now: Instant) -> Vec<Effect> {
-        self.drop_answered_limits();
+        let limits = self.lifecycle.limits();
+        limits.drop_answered(self.router.sessions(), self.router.agents());
         self.router.take_effects(now)
     }
 
@@ -154,16 +129,13 @@ impl Hub {
     /// Returns `true` while an agent is being stopped. The steps of a stop must not wait for the client.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
-        self.router
-            .agents()
-            .iter()
-            .any(super::agent::AgentMachine::is_stopping)
+        self.router.agents().iter().any(AgentMachine::is_stopping)
     }
 
     /// Returns `true` once the program is to exit.
     #[must_use]
     pub fn is_ending(&self) -> bool {
-        self.ending.is_some()
+        self.lifecycle.is_ending()
     }
 
     /// Shuts down in order after the client is gone: its stdin ended, or it closed acpipe's stdout.
@@ -173,10 +145,9 @@ impl Hub {
 
     fn end(&mut self, token: Option<Token>, cx: &mut HubCx<'_>) {
         storage::number_unsent(&mut self.router, cx.clients);
-        self.stop_reads(cx.clients);
-        self.stop_files(cx.clients);
-        self.catalog.end_searches(cx.clients);
-        self.ending.get_or_insert_default().extend(token);
+        self.reads.stop(cx);
+        self.catalog.end_searches(cx);
+        self.lifecycle.end(token);
         self.events.end();
         let until = self.limits().until(Timeout::Store, cx.now);
         for wait in self.router.shared_mut().pending_store_replies.values_mut() {
@@ -185,49 +156,22 @@ impl Hub {
         for agent in self.router.agents().all() {
             self.events.stop_agent(&mut self.router, agent, cx);
         }
-        self.finish_if_done(cx.clients);
-    }
-
-    /// Adds [`Effect::Finished`] once all agents have ended and all summaries are stored.
-    fn finish_if_done(&mut self, clients: &mut dyn ClientSinks) {
-        let Some(waiters) = &mut self.ending else {
-            return;
-        };
-        let is_connected = self
-            .router
-            .agents()
-            .iter()
-            .any(super::agent::AgentMachine::is_connected);
-        let is_written = |session: &SessionMachine| {
-            let log = &session.output.log();
-            !log.is_waiting() || log.is_append_abandoned()
-        };
-        if is_connected
-            || !self.router.shared().pending_store_replies.is_empty()
-            || !self.router.sessions().awake().all(is_written)
-        {
-            return;
-        }
-        let waiters = std::mem::take(waiters);
-        let was_finished = std::mem::replace(&mut self.is_finished, true);
-        if !waiters.is_empty() || !was_finished {
-            for token in waiters {
-                clients.reply(token, Ok(Reply::Done(Done::default())));
-            }
-            self.router.push(Effect::Finished);
-        }
+        self.lifecycle.finish_if_done(&mut self.router, cx);
     }
 
     /// Performs the actions that had to wait for the end of an event.
     pub(super) fn run_deferred(&mut self, cx: &mut HubCx<'_>) {
         self.router.continue_sessions(cx);
-        self.remove_spent(cx);
+        // While the agents are being stopped, their sessions end with them.
+        if !self.is_ending() {
+            remove_spent(&self.catalog, &mut self.router, cx);
+        }
         hosting::continue_all(&mut self.router, cx);
-        self.continue_deletions(cx);
+        self.reads.files().continue_deletions(&mut self.router, cx);
         for agent in self.router.agents().all() {
             self.events.continue_renewal(&mut self.router, agent, cx);
         }
-        self.finish_if_done(cx.clients);
+        self.lifecycle.finish_if_done(&mut self.router, cx);
     }
 
     /// Ends the answered turns after the received output is read. With `all` false, and for the turns of an
@@ -286,13 +230,13 @@ impl Hub {
                 }
             }
         }
-        self.finish_if_done(cx.clients);
+        self.lifecycle.finish_if_done(&mut self.router, cx);
     }
 
     /// Handles the result of an operation that was performed for an agent.
     pub fn handle_host_event(&mut self, event: HostEvent, cx: &mut HubCx<'_>) {
         panics::catch_and_repair(self, cx, |hub, cx| {
-            router::hosting::handle(&mut hub.router, event, cx);
+            hosting::handle(&mut hub.router, event, cx);
         });
     }
 
@@ -314,11 +258,11 @@ impl Hub {
         cx: &mut HubCx<'_>,
     ) -> Option<AgentInput> {
         let Some(agent) = self.router.agents().with_process(id) else {
-            self.file_input(id, input, cx);
+            self.reads.files().input(&mut self.router, id, input, cx);
             return None;
         };
         let rest = self.events.input(&mut self.router, agent, id, input, cx);
-        self.finish_if_done(cx.clients);
+        self.lifecycle.finish_if_done(&mut self.router, cx);
         rest
     }
 
@@ -360,6 +304,107 @@ impl Hub {
         client: ClientId,
         settings: Box<Settings>,
     ) -> Result<(), Error> {
-        self.catalog.join(&mut self.router, client, settings)
+        self.catalog
+            .join(self.router.agents_mut(), client, settings)
+    }
+
+    /// Handles a client's response to a client request. A response to a request that is already decided is
+    /// ignored.
+    pub fn client_answered(
+        &mut self,
+        client: ClientId,
+        id: ClientRequestId,
+        answer: &ClientAnswer,
+        cx: &mut HubCx<'_>,
+    ) {
+        panics::catch_and_repair(self, cx, |hub, cx| {
+            storage::number_unsent(&mut hub.router, cx.clients);
+            match hub.router.shared().client_requests.get(&id).cloned() {
+                Some(RequestOwner::Session(session)) => {
+                    hub.router.with(&session, cx, |session, cx| {
+                        session.client_answered(client, id, answer, cx);
+                    });
+                }
+                Some(RequestOwner::Agent(agent)) => {
+                    hub.router.with_agent(agent, cx, |agent, cx| {
+                        agent.client_answered(client, id, answer, cx);
+                    });
+                }
+                Some(RequestOwner::Hub) => {
+                    hub.events
+                        .forwards()
+                        .answered(&mut hub.router, client, id, answer)
+                }
+                None => debug!(id = id.0, "response to a request that is already answered"),
+            }
+            hub.run_deferred(cx);
+        });
+    }
+
+    /// Handles a client that has left, with only its own requests: its calls are not answered, its turns are
+    /// cancelled unless they are to go on, and requests sent to it are left to the other clients.
+    pub fn client_left(&mut self, client: ClientId, cx: &mut HubCx<'_>) {
+        panics::catch_and_repair(self, cx, |hub, cx| {
+            storage::number_unsent(&mut hub.router, cx.clients);
+            let declared = hub.router.shared().clients.get(client);
+            let usual = declared.map(|d| d.on_disconnect).unwrap_or_default();
+            hub.router.shared_mut().clients.remove(client);
+            hub.reads.forget(client);
+            hub.events.forwards().end_of(&mut hub.router, client);
+            room::forget_client(&mut hub.router, client, cx);
+            for agent in hub.router.agents().all() {
+                hub.router.with_agent(agent, cx, |agent, cx| {
+                    agent.client_left(client, cx);
+                });
+            }
+            let all: Vec<String> = hub.router.sessions().keys().cloned().collect();
+            for id in all {
+                hub.router.with(&id, cx, |session, cx| {
+                    session.client_left(client, usual, cx);
+                });
+            }
+            hub.events.retire_of(&mut hub.router, client, usual, cx);
+            hub.catalog.forget(client);
+            hub.run_deferred(cx);
+        });
+    }
+
+    /// Sends lagging clients the chunks that they have not received, as far as they have room.
+    pub fn catch_up(&mut self, cx: &mut HubCx<'_>) {
+        let is_lagging = |session: &SessionMachine| session.output.subscribers().are_lagging();
+        if !self.router.sessions().awake().any(is_lagging) {
+            return;
+        }
+        // Only chunks that are written to the log are sent.
+        storage::commit(&mut self.router, cx);
+        panics::catch_and_repair(self, cx, |hub, cx| {
+            hub.router
+                .sessions_mut()
+                .for_each_awake(|session| session.catch_up(cx.clients));
+        });
+    }
+
+    /// Returns `true` while a call reads the history. A replay to a client that has no room waits for the client, so
+    /// that it is not tried again without end.
+    #[must_use]
+    pub fn is_reading(&self, clients: &mut dyn ClientSinks) -> bool {
+        self.reads.is_reading(self.router.sessions(), clients)
+    }
+
+    /// Reads a piece of the messages that clients requested.
+    pub fn read_on(&mut self, cx: &mut HubCx<'_>) {
+        self.reads.read_on(&self.catalog, &mut self.router, cx);
+    }
+
+    /// Continues the replays as far as the clients have room, one turn after the other for each client.
+    pub fn replay_turns(&mut self, clients: &mut dyn ClientSinks) {
+        let router = &self.router;
+        self.reads
+            .replay_turns(router.sessions(), router.shared(), clients);
+    }
+
+    /// Ends the calls whose limit has passed. This applies also while their client does not read.
+    pub fn end_overlong_calls(&mut self, cx: &mut HubCx<'_>) {
+        self.lifecycle.limits().end_overlong(&mut self.router, cx);
     }
 }

@@ -18,15 +18,13 @@ mod updates;
 
 use crate::core::agent::Call;
 use crate::core::client_requests::RequestEnd;
+use crate::core::effect::AgentId;
 use crate::core::error::Error;
-use crate::core::event::AgentEvent;
-use crate::core::event::{CallId, ListedSession};
-use crate::core::hub::AgentId;
-use crate::core::hub::Agents;
+use crate::core::event::{AgentEvent, CallId, ListedSession};
 use crate::core::hub::agent_events::forwards::forwarded_answered;
+use crate::core::hub::agents::Agents;
 use crate::core::hub::cx::HubCx;
-use crate::core::hub::router::Router;
-use crate::core::hub::router::storage;
+use crate::core::hub::router::{Router, storage};
 use crate::core::ids::AgentRef;
 use crate::core::request_key::RequestKey;
 use crate::core::session::SessionMachine;
@@ -79,11 +77,9 @@ impl AgentEvents {
             AgentEvent::Permission(asked) => permission(router, agent, *asked, cx),
             AgentEvent::ToolHook(call) => judge_call(router, agent, *call, cx),
             AgentEvent::Elicitation(asked) => elicitation(router, agent, *asked, cx),
-            AgentEvent::UrlCompleted { id } => url_completed(router, &id, cx.clients),
+            AgentEvent::UrlCompleted { id } => url_completed(router.sessions_mut(), &id, cx),
             AgentEvent::Wanted(wanted) => host_request(router, agent, *wanted, cx),
-            AgentEvent::Forward(message) => {
-                self.forwards.to_client(router, agent, &message, cx.clients)
-            }
+            AgentEvent::Forward(message) => self.forwards.to_client(router, agent, &message, cx),
             AgentEvent::Forwarded { call, result } => {
                 forwarded_answered(router.agents_mut(), agent, (call, result), cx.clients);
             }
@@ -266,7 +262,7 @@ impl AgentEvents {
             return;
         }
         if router.with_agent(agent, cx, |agent, cx| agent.withdrawn(key, cx))
-            || is_withdrawn && self.forwards.withdrawn(router, agent, key, cx.clients)
+            || is_withdrawn && self.forwards.withdrawn(router, agent, key, cx)
         {
             return;
         }

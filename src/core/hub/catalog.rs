@@ -10,20 +10,18 @@ mod searches;
 pub(super) mod session_names;
 mod stored_sessions;
 
-use super::cx::HubCx;
+use super::agents::Agents;
 use super::router::Router;
-use crate::McpServer;
 use crate::core::agent::DEFAULT_AGENT;
 use crate::core::agent_names::{NameError, resolve};
-use crate::core::builtin_agents::{self};
+use crate::core::builtin_agents;
 use crate::core::builtin_definition::builtin_definition;
 use crate::core::client::ClientId;
+use crate::core::config::Settings;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::hub::AgentEvents;
-use crate::core::hub::Settings;
 use crate::core::ids::AgentRef;
 use crate::core::terms::CallerTerms;
-use crate::proto::wire::{self};
+use crate::proto::wire::McpServer;
 use scopes::Scopes;
 use searches::ProgramSearch;
 
@@ -55,11 +53,11 @@ impl Catalog {
     /// There are too many different agent definitions.
     pub(super) fn join(
         &mut self,
-        router: &mut Router,
+        agents: &mut Agents,
         client: ClientId,
         settings: Box<Settings>,
     ) -> Result<(), Error> {
-        self.scopes.join(router.agents_mut(), client, settings)
+        self.scopes.join(agents, client, settings)
     }
 
     /// Removes a client that has left, and the searches that it waits for.
@@ -85,7 +83,7 @@ impl Catalog {
             return Ok(agent);
         }
         let Some(builtin) = builtin_agents::find(name) else {
-            return Err(self.no_agent(router, name));
+            return Err(self.no_agent(router.agents(), name));
         };
         if let Some(agent) = router.agents().find(&builtin.id) {
             return Ok(agent);
@@ -146,11 +144,11 @@ impl Catalog {
         self.scopes.scoped_agent(agents, shared, name)
     }
 
-    fn no_agent(&self, router: &Router, name: &str) -> Error {
-        let own = self.scopes.listed_agents(router.agents());
+    fn no_agent(&self, agents: &Agents, name: &str) -> Error {
+        let own = self.scopes.listed_agents(agents);
         let own: Vec<&str> = own
             .iter()
-            .map(|agent| router.agents().get(*agent).name())
+            .map(|agent| agents.get(*agent).name())
             .filter(|name| *name != DEFAULT_AGENT)
             .collect();
         let why = match resolve(name, own.iter().copied()) {
@@ -176,35 +174,6 @@ impl Catalog {
             }
         };
         Error::new(ErrorKind::AgentNotFound, why).with("field", "agent")
-    }
-}
-
-/// Retires the agents that a client registered which has left. An agent stays if it works on turns that are to go on.
-pub fn retire_agents_of(
-    router: &mut Router,
-    events: &mut AgentEvents,
-    client: ClientId,
-    on_disconnect: wire::OnDisconnect,
-    cx: &mut HubCx<'_>,
-) {
-    let own: Vec<AgentRef> = router
-        .agents()
-        .present()
-        .filter(|agent| router.agents().get(*agent).owner() == Some(client))
-        .collect();
-    for agent in own {
-        let variants = router.agents().with_variants(agent);
-        let is_busy = variants
-            .iter()
-            .any(|agent| router.sessions().are_busy(*agent));
-        if on_disconnect == wire::OnDisconnect::Continue && is_busy {
-            router.agents_mut().get_mut(agent).set_owner(None);
-            continue;
-        }
-        for agent in variants {
-            router.agents_mut().get_mut(agent).retire();
-            events.stop_agent(router, agent, cx);
-        }
     }
 }
 

@@ -147,10 +147,10 @@ impl Hub {
     pub(super) fn due(&self, timer: HubTimer) -> Option<Instant> {
         match timer {
             HubTimer::SessionLists => self.events.lists_until(),
-            HubTimer::IdleCheck => self.idle.0.filter(|_| !self.is_ending()),
+            HubTimer::IdleCheck => self.lifecycle.idle_check_at(),
             HubTimer::Terminals => self.router.hosting().host.deadline(),
             HubTimer::StoreAnswer => storage::store_limits(self.router.shared()).min(),
-            HubTimer::TotalLimit => self.total_limits.deadline(),
+            HubTimer::TotalLimit => self.lifecycle.limit_passes_at(),
         }
     }
 
@@ -200,7 +200,10 @@ impl Hub {
     fn expire(&mut self, timer: HubTimer, cx: &mut HubCx<'_>) {
         match timer {
             HubTimer::SessionLists => self.events.listings().time_out(&mut self.router, cx),
-            HubTimer::IdleCheck => self.check_idle(cx),
+            HubTimer::IdleCheck => {
+                self.lifecycle
+                    .check_idle(&mut self.router, &mut self.events, cx)
+            }
             HubTimer::Terminals => hosting::show_terminals(&mut self.router, cx),
             HubTimer::StoreAnswer => storage::time_out_store(&mut self.router, cx),
             HubTimer::TotalLimit => self.end_overlong_calls(cx),

@@ -1,8 +1,8 @@
 //! Agents that have to wait for their clients.
 
 use crate::core::client::ClientId;
+use crate::core::client_sink::ClientSinks;
 use crate::core::clients::ClientDeclaration;
-use crate::core::hub::ClientSinks;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::session::SessionMachine;

@@ -6,10 +6,12 @@ use crate::core::agent::{AgentMachine, Call, ProcessEnd};
 use crate::core::dialect::Child;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::Exit;
+use crate::core::hub::ClientId;
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::session::{SessionMachine, Stage};
+use crate::proto::wire::OnDisconnect;
 
 impl AgentEvents {
     /// Begins the ordered stop of an agent: cancels running turns and closes its stdin.
@@ -32,6 +34,35 @@ impl AgentEvents {
             router.with_agent(agent, cx, |agent, cx| {
                 agent.notify_disconnected(cx);
             });
+        }
+    }
+
+    /// Retires the agents that a client registered which has left. An agent stays if it works on turns that are to go on.
+    pub(in crate::core::hub) fn retire_of(
+        &mut self,
+        router: &mut Router,
+        client: ClientId,
+        on_disconnect: OnDisconnect,
+        cx: &mut HubCx<'_>,
+    ) {
+        let own: Vec<AgentRef> = router
+            .agents()
+            .present()
+            .filter(|agent| router.agents().get(*agent).owner() == Some(client))
+            .collect();
+        for agent in own {
+            let variants = router.agents().with_variants(agent);
+            let is_busy = variants
+                .iter()
+                .any(|agent| router.sessions().are_busy(*agent));
+            if on_disconnect == OnDisconnect::Continue && is_busy {
+                router.agents_mut().get_mut(agent).set_owner(None);
+                continue;
+            }
+            for agent in variants {
+                router.agents_mut().get_mut(agent).retire();
+                self.stop_agent(router, agent, cx);
+            }
         }
     }
 

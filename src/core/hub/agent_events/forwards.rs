@@ -12,6 +12,7 @@ use crate::core::dialect::AgentAnswer;
 use crate::core::error::ErrorKind;
 use crate::core::event::{CallId, ForwardReceived};
 use crate::core::hub::agents::Agents;
+use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::request_key::RequestKey;
@@ -46,7 +47,7 @@ impl AcpForwards {
         router: &mut Router,
         agent: AgentRef,
         message: &ForwardReceived<'_>,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
         let own = message.session.as_deref().and_then(|named| {
             let directory = &router.agents().get(agent).connection()?.directory;
@@ -68,7 +69,7 @@ impl AcpForwards {
         let params = renamed.as_deref().or(message.params);
         let params = params.map(|params| with_session(params, own.as_deref()));
         let request = AcpRequest::of(&message.method, params.as_deref());
-        let Some(sink) = client.and_then(|client| clients.sink(client)) else {
+        let Some(sink) = client.and_then(|client| cx.clients.sink(client)) else {
             if let Some(key) = &message.key {
                 refuse(
                     router.agents_mut(),
@@ -134,7 +135,7 @@ impl AcpForwards {
         router: &mut Router,
         agent: AgentRef,
         key: &RequestKey,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> bool {
         let connection = router.agents().get(agent).number();
         let mut open = self.0.iter();
@@ -144,7 +145,7 @@ impl AcpForwards {
         let Some((id, client)) = found.map(|(id, open)| (*id, open.client)) else {
             return false;
         };
-        if let Some(sink) = clients.sink(client) {
+        if let Some(sink) = cx.clients.sink(client) {
             sink.withdraw(id, &DecisionSource::Agent);
         }
         let cancelled = ErrorResponse {

@@ -1,7 +1,6 @@
 //! Requests of agents to clients: permissions, elicitations, files and terminals, each passed to its session.
 
 use crate::core::agent::Call;
-use crate::core::client_sink::ClientSinks;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{Elicitation, HostRequestReceived, Permission};
@@ -9,14 +8,13 @@ use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::limits::Timeout;
+use crate::core::sessions::Sessions;
 use tracing::{debug, warn};
 
 /// Routes the report that the user has visited the address of an elicitation.
-pub(super) fn url_completed(router: &mut Router, id: &str, clients: &mut dyn ClientSinks) {
+pub(super) fn url_completed(sessions: &mut Sessions, id: &str, cx: &mut HubCx<'_>) {
     let mut known = false;
-    router
-        .sessions_mut()
-        .for_each_awake(|session| known |= session.url_completed(id, clients));
+    sessions.for_each_awake(|session| known |= session.url_completed(id, cx.clients));
     if !known {
         debug!(id, "URL of an unknown turn was opened");
     }

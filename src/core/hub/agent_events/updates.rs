@@ -3,8 +3,7 @@
 
 use crate::core::client_sink::ClientSinks;
 use crate::core::dialects::with_call_ids;
-use crate::core::event::LostCall;
-use crate::core::event::{Original, Update};
+use crate::core::event::{LostCall, Original, Update};
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;

@@ -1,20 +1,18 @@
 //! Agents that clients define: `agent/connect` and `agent/register`.
 
 use super::Catalog;
-use super::searches::ListedAgent;
-use super::searches::SearchAnswer;
+use super::searches::{ListedAgent, SearchAnswer};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_names::check_name;
-use crate::core::builtin_agents::{self};
+use crate::core::builtin_agents;
 use crate::core::client::Token;
 use crate::core::error::{Error, ErrorKind, invalid};
-use crate::core::hub::TotalLimits;
 use crate::core::hub::agents::Agents;
 use crate::core::hub::cx::HubCx;
+use crate::core::hub::lifecycle::total_limits::{self, CallPlace, GivenLimit, TotalLimits};
 use crate::core::hub::router::Router;
-use crate::core::hub::total_limits::{self, CallPlace, GivenLimit};
 use crate::core::ids::AgentRef;
-use crate::proto::wire::{self};
+use crate::proto::wire;
 
 /// Maximum number of agents that clients define.
 const MOST_AGENTS: usize = 64;

@@ -10,6 +10,7 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::effect::Effect;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::agents::Agents;
+use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::transport::ProcessSpec;
@@ -216,10 +217,11 @@ impl Catalog {
     }
 
     /// Fails all calls that wait for a search, at the end of the program.
-    pub(in crate::core::hub) fn end_searches(&mut self, clients: &mut dyn ClientSinks) {
+    pub(in crate::core::hub) fn end_searches(&mut self, cx: &mut HubCx<'_>) {
         for search in std::mem::take(&mut self.searches) {
             let message = "acpipe is shutting down";
-            clients.reply(search.token, Err(Error::new(ErrorKind::Cancelled, message)));
+            cx.clients
+                .reply(search.token, Err(Error::new(ErrorKind::Cancelled, message)));
         }
     }
 }

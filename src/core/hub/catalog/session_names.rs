@@ -2,7 +2,7 @@
 
 use super::Catalog;
 use crate::core::client::ClientId;
-use crate::core::clients::DefaultSession;
+use crate::core::clients::{Clients, DefaultSession};
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
@@ -21,7 +21,7 @@ impl Catalog {
         client: ClientId,
         given: Option<&str>,
     ) -> Result<String, Error> {
-        match (given, default_session(router, client)) {
+        match (given, default_session(&router.shared().clients, client)) {
             (Some(id), _) if id != DEFAULT_SESSION => Ok(id.to_owned()),
             (_, Some(session)) => Ok(session.id.clone()),
             (_, None) => self.default_in(
@@ -47,7 +47,7 @@ impl Catalog {
             return Err(invalid("cwd", "must be an absolute path"));
         }
         let is_default = given.is_none_or(|id| id == DEFAULT_SESSION);
-        match (cwd, default_session(router, client)) {
+        match (cwd, default_session(&router.shared().clients, client)) {
             (Some(cwd), _) if is_default => {
                 Ok((self.default_in(router, cwd)?, Some(cwd.to_owned())))
             }
@@ -121,11 +121,6 @@ pub(in crate::core::hub) fn check_directory(
     Err(Error::new(ErrorKind::InvalidParams, message).with("field", "cwd"))
 }
 
-fn default_session(router: &Router, client: ClientId) -> Option<&DefaultSession> {
-    router
-        .shared()
-        .clients
-        .get(client)?
-        .default_session
-        .as_ref()
+fn default_session(known: &Clients, client: ClientId) -> Option<&DefaultSession> {
+    known.get(client)?.default_session.as_ref()
 }

@@ -1,9 +1,8 @@
 //! Storage: writes session logs before clients receive their chunks, and handles the results of the store.
 
-use super::Router;
-use super::claims;
 use super::panics::catch_and_repair;
 use super::unfinished_turns::end_unfinished_turns;
+use super::{Router, claims};
 use crate::core::client::Reply;
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind};

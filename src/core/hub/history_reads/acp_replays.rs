@@ -1,25 +1,26 @@
-//! Replays a stored session as ACP updates, as fast as the client reads.
+//! Replays of stored sessions as ACP updates, as fast as the clients read.
 
-use super::Hub;
 use super::acp_open_calls::OpenCalls;
-use super::catalog::session_names;
-use super::router::room::SessionHold;
 use crate::core::acp_history::updates_of;
 use crate::core::acp_notification::AcpNotification;
 use crate::core::client::{ClientId, Reply, Token};
 use crate::core::client_sink::{ClientSink, ClientSinks};
 use crate::core::error::Error;
+use crate::core::hub::catalog::{Catalog, session_names};
+use crate::core::hub::router::Router;
+use crate::core::hub::router::room::SessionHold;
 use crate::core::log::{MessagePart, Reader};
 use crate::core::profile::Profile;
 use crate::core::session::SessionMachine;
 use crate::proto::wire::Done;
+use std::collections::VecDeque;
 use std::ops::Range;
 
 /// A session that is replayed to a client.
 #[derive(Debug)]
-pub(super) struct AcpReplay {
-    pub token: Token,
-    pub session: String,
+struct AcpReplay {
+    token: Token,
+    session: String,
     /// Position of the next message.
     place: usize,
     /// The next message with the part of it that was read.
@@ -49,19 +50,25 @@ struct TurnUpdates {
     calls: Option<OpenCalls>,
 }
 
-impl Hub {
+/// Sessions that are replayed to clients as ACP updates.
+#[derive(Debug, Default)]
+pub(in crate::core::hub) struct AcpReplays(VecDeque<AcpReplay>);
+
+impl AcpReplays {
     /// Begins to replay a stored session. The call is answered after its last update.
-    pub(super) fn replay_updates(
+    pub(in crate::core::hub) fn begin(
         &mut self,
+        catalog: &Catalog,
+        router: &mut Router,
         token: Token,
         id: String,
         cwd: Option<&str>,
     ) -> Result<(), Error> {
-        self.catalog.readable(&mut self.router, &id)?;
-        session_names::check_directory(&self.router, &id, cwd)?;
-        self.reads.acp.push_back(AcpReplay {
+        catalog.readable(router, &id)?;
+        session_names::check_directory(router, &id, cwd)?;
+        self.0.push_back(AcpReplay {
             token,
-            _hold: self.router.unloaded_mut().hold(&id),
+            _hold: router.unloaded_mut().hold(&id),
             session: id,
             place: 0,
             step: Step::New,
@@ -70,19 +77,25 @@ impl Hub {
     }
 
     /// Continues the replays as far as the clients have room, by a piece of this number of bytes for each client.
-    pub(super) fn continue_acp_replays(&mut self, piece: u64, clients: &mut dyn ClientSinks) {
+    pub(super) fn continue_all(
+        &mut self,
+        catalog: &Catalog,
+        router: &mut Router,
+        piece: u64,
+        clients: &mut dyn ClientSinks,
+    ) {
         let mut at = 0;
-        while let Some(client) = self.reads.acp.get(at).map(|replay| replay.token.client) {
+        while let Some(client) = self.0.get(at).map(|replay| replay.token.client) {
             if clients.is_client_full(client) {
                 at += 1;
                 continue;
             }
-            let Some(mut replay) = self.reads.acp.remove(at) else {
+            let Some(mut replay) = self.0.remove(at) else {
                 return;
             };
-            match self.replay_piece(&mut replay, piece, client, clients) {
+            match replay_piece(catalog, router, &mut replay, (piece, client), clients) {
                 Ok(false) => {
-                    self.reads.acp.insert(at, replay);
+                    self.0.insert(at, replay);
                     // Other events are handled between two pieces.
                     return;
                 }
@@ -92,29 +105,47 @@ impl Hub {
         }
     }
 
-    /// Replays a piece; returns `true` at the end.
-    fn replay_piece(
-        &mut self,
-        replay: &mut AcpReplay,
-        piece: u64,
-        client: ClientId,
-        clients: &mut dyn ClientSinks,
-    ) -> Result<bool, Error> {
-        let session = self.catalog.readable(&mut self.router, &replay.session)?;
-        let mut budget = piece;
-        while budget > 0 {
-            let Some(sink) = clients.sink(client) else {
-                return Ok(true);
-            };
-            if sink.is_full() {
-                return Ok(false);
-            }
-            if !replay.next(session, &mut budget, sink)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    /// Returns `true` if a replay can continue, since its client has room.
+    pub(super) fn can_continue(&self, clients: &mut dyn ClientSinks) -> bool {
+        let mut replays = self.0.iter();
+        replays.any(|replay| !clients.is_client_full(replay.token.client))
     }
+
+    /// Drops the replays of a client that has left.
+    pub(super) fn forget(&mut self, client: ClientId) {
+        self.0.retain(|replay| replay.token.client != client);
+    }
+
+    /// Takes the calls of all replays.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = Token> + use<> {
+        std::mem::take(&mut self.0)
+            .into_iter()
+            .map(|replay| replay.token)
+    }
+}
+
+/// Replays a piece; returns `true` at the end.
+fn replay_piece(
+    catalog: &Catalog,
+    router: &mut Router,
+    replay: &mut AcpReplay,
+    (piece, client): (u64, ClientId),
+    clients: &mut dyn ClientSinks,
+) -> Result<bool, Error> {
+    let session = catalog.readable(router, &replay.session)?;
+    let mut budget = piece;
+    while budget > 0 {
+        let Some(sink) = clients.sink(client) else {
+            return Ok(true);
+        };
+        if sink.is_full() {
+            return Ok(false);
+        }
+        if !replay.next(session, &mut budget, sink)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl AcpReplay {

@@ -1,16 +1,16 @@
-//! Calls on the files in which agents store their sessions. The agents are not started.
+//! Calls on the files in which agents store their sessions. The agents are not started. Owns the transports of these
+//! files, which belong to no agent.
 
-use super::Hub;
-use super::cx::HubCx;
-use super::page::{MESSAGES, limit};
-use super::router::panics;
 use crate::core::agent_file::{AgentFile, FileAccess};
 use crate::core::client::{ClientId, Reply, Token};
-use crate::core::client_sink::ClientSinks;
 use crate::core::dialects;
 use crate::core::effect::{AgentId, AgentInput, Effect};
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
 use crate::core::event::AgentEvent;
+use crate::core::hub::catalog::Catalog;
+use crate::core::hub::cx::HubCx;
+use crate::core::hub::page::{MESSAGES, limit};
+use crate::core::hub::router::{Router, panics};
 use crate::core::ids::AgentRef;
 use crate::core::line_repair::{LineOutcome, LineReader, LostLine, read_again};
 use crate::core::replay::{Replay, ReplayedMessages};
@@ -28,7 +28,7 @@ const MAX_BYTES: usize = 512 << 20;
 
 /// Calls on agents' files.
 #[derive(Debug, Default)]
-pub(super) struct AgentFiles {
+pub(in crate::core::hub) struct AgentFiles {
     /// Calls with an open transport.
     running: BTreeMap<AgentId, FileCall>,
     /// Deletions that wait for the processes of their sessions to exit.
@@ -59,12 +59,12 @@ impl AgentFiles {
         let is_read = |call: &FileCall| call.token.client == client && call.page.is_some();
         self.running.retain(|_, call| !is_read(call));
     }
-}
 
-impl Hub {
     /// Lists the messages in an agent's file, which is read for this call.
-    pub(super) fn list_agent_messages(
+    pub(in crate::core::hub) fn list_messages(
         &mut self,
+        catalog: &Catalog,
+        router: &mut Router,
         token: Token,
         p: ListMessagesParams,
     ) -> Result<(), Error> {
@@ -75,45 +75,19 @@ impl Hub {
                 "must not be given with sessionId",
             ));
         }
-        let agent = self
-            .catalog
-            .agent_named(&mut self.router, p.agent.as_deref())?;
+        let agent = catalog.agent_named(router, p.agent.as_deref())?;
         let id = p.agent_session_id.as_deref().unwrap_or_default();
-        let own = self.router.agents().get(agent).spec().cwd.clone();
+        let own = router.agents().get(agent).spec().cwd.clone();
         let cwd = p.cwd.as_deref().unwrap_or(&own);
-        let file = self.agent_file((agent, "agentSessionId"), cwd, id, FileAccess::Read)?;
-        self.open_file(FileCall::new(token, file, Some(p)));
+        let file = agent_file(router, (agent, "agentSessionId"), cwd, id, FileAccess::Read)?;
+        self.open(router, FileCall::new(token, file, Some(p)));
         Ok(())
     }
 
-    /// Returns the access to the file of an agent's session. `field` is the parameter that requests it.
-    pub(super) fn agent_file(
-        &self,
-        (agent, field): (AgentRef, &str),
-        cwd: &str,
-        agent_session: &str,
-        access: FileAccess,
-    ) -> Result<Box<dyn AgentFile>, Error> {
-        if !Path::new(cwd).is_absolute() {
-            return Err(invalid("cwd", "must be an absolute path"));
-        }
-        let machine = self.router.agents().get(agent);
-        let spec = machine.spec();
-        let mut env = self.router.shared().settings.inherited.clone();
-        env.0.extend(spec.env.0.clone());
-        let file = dialects::agent_file(spec.protocol, env, (cwd, agent_session), access);
-        file.unwrap_or_else(|| {
-            let why = format!(
-                "acpipe does not know where agent {:?} stores its sessions; it knows the files of Claude Code only",
-                machine.name()
-            );
-            Err(invalid(field, &why))
-        })
-    }
-
     /// Deletes the file of a session once the process of the session has exited.
-    pub(super) fn delete_agent_file(
+    pub(in crate::core::hub) fn delete(
         &mut self,
+        router: &mut Router,
         token: Token,
         (agent, agent_session): (AgentRef, String),
         file: Box<dyn AgentFile>,
@@ -124,47 +98,50 @@ impl Hub {
             agent,
             agent_session,
         };
-        self.agent_files.waiting.push((closing, call));
-        self.continue_deletions(cx);
+        self.waiting.push((closing, call));
+        self.continue_deletions(router, cx);
     }
 
     /// Begins the deletions whose processes have exited.
-    pub(super) fn continue_deletions(&mut self, cx: &HubCx<'_>) {
-        let agents = &self.router.agents();
+    pub(in crate::core::hub) fn continue_deletions(&mut self, router: &mut Router, cx: &HubCx<'_>) {
+        let agents = &router.agents();
         let has_exited = |(closing, _): &mut (ClosingSession, FileCall)| {
             let connection = agents.get(closing.agent).connection();
             let until =
                 connection.and_then(|c| c.directory.closing_until(&closing.agent_session, cx.now));
             until.is_none()
         };
-        let due: Vec<_> = self
-            .agent_files
-            .waiting
-            .extract_if(.., has_exited)
-            .collect();
+        let due: Vec<_> = self.waiting.extract_if(.., has_exited).collect();
         for (_, call) in due {
-            self.open_file(call);
+            self.open(router, call);
         }
     }
 
-    fn open_file(&mut self, mut call: FileCall) {
+    fn open(&mut self, router: &mut Router, mut call: FileCall) {
         let transport = call.file.start();
-        self.open_next_file(transport, call);
+        self.open_next(router, transport, call);
     }
 
-    fn open_next_file(&mut self, transport: Transport, call: FileCall) {
-        let id = AgentId(self.router.shared_mut().ids.process());
-        self.router.push(Effect::Open(id, transport));
-        self.agent_files.running.insert(id, call);
+    fn open_next(&mut self, router: &mut Router, transport: Transport, call: FileCall) {
+        let id = AgentId(router.shared_mut().ids.process());
+        router.push(Effect::Open(id, transport));
+        self.running.insert(id, call);
     }
 
     /// Handles input of a transport that belongs to no agent.
-    pub(super) fn file_input(&mut self, id: AgentId, input: AgentInput, cx: &mut HubCx<'_>) {
-        let Some(call) = self.agent_files.running.remove(&id) else {
+    pub(in crate::core::hub) fn input(
+        &mut self,
+        router: &mut Router,
+        id: AgentId,
+        input: AgentInput,
+        cx: &mut HubCx<'_>,
+    ) {
+        let Some(call) = self.running.remove(&id) else {
             return;
         };
         let token = call.token;
-        let caught = panics::catch_panic(self, cx, |hub, _| hub.read_file(id, call, input));
+        let caught =
+            panics::catch_panic(router, cx, |router, _| self.read(router, id, call, input));
         match caught.unwrap_or_else(|panic| Err(panic.error)) {
             Ok(Some(reply)) => cx.clients.reply(token, Ok(reply)),
             Ok(None) => {}
@@ -172,8 +149,9 @@ impl Hub {
         }
     }
 
-    fn read_file(
+    fn read(
         &mut self,
+        router: &mut Router,
         id: AgentId,
         mut call: FileCall,
         input: AgentInput,
@@ -197,7 +175,7 @@ impl Hub {
                 call.bytes = 0;
                 return match call.file.ended()? {
                     Some(next) => {
-                        self.open_next_file(next, call);
+                        self.open_next(router, next, call);
                         Ok(None)
                     }
                     None => call.reply().map(Some),
@@ -206,19 +184,44 @@ impl Hub {
             // Lines over the limit are left out, as on a load.
             _ => {}
         }
-        self.agent_files.running.insert(id, call);
+        self.running.insert(id, call);
         Ok(None)
     }
 
     /// Fails all calls on files, since acpipe is shutting down.
-    pub(super) fn stop_files(&mut self, clients: &mut dyn ClientSinks) {
-        let AgentFiles { running, waiting } = std::mem::take(&mut self.agent_files);
+    pub(super) fn stop(&mut self, cx: &mut HubCx<'_>) {
+        let AgentFiles { running, waiting } = std::mem::take(self);
         let waiting = waiting.into_iter().map(|(_, call)| call);
         for call in running.into_values().chain(waiting) {
             let error = out_of_order("acpipe is shutting down");
-            clients.reply(call.token, Err(error));
+            cx.clients.reply(call.token, Err(error));
         }
     }
+}
+
+/// Returns the access to the file of an agent's session. `field` is the parameter that requests it.
+pub(in crate::core::hub) fn agent_file(
+    router: &Router,
+    (agent, field): (AgentRef, &str),
+    cwd: &str,
+    agent_session: &str,
+    access: FileAccess,
+) -> Result<Box<dyn AgentFile>, Error> {
+    if !Path::new(cwd).is_absolute() {
+        return Err(invalid("cwd", "must be an absolute path"));
+    }
+    let machine = router.agents().get(agent);
+    let spec = machine.spec();
+    let mut env = router.shared().settings.inherited.clone();
+    env.0.extend(spec.env.0.clone());
+    let file = dialects::agent_file(spec.protocol, env, (cwd, agent_session), access);
+    file.unwrap_or_else(|| {
+        let why = format!(
+            "acpipe does not know where agent {:?} stores its sessions; it knows the files of Claude Code only",
+            machine.name()
+        );
+        Err(invalid(field, &why))
+    })
 }
 
 impl FileCall {

@@ -1,17 +1,20 @@
-//! Replays a finished turn for a repeated `turnId`, as fast as the client reads.
+//! Replays of finished turns for repeated `turnId`s, as fast as the clients read.
 
-use super::Hub;
-use super::router::room::SessionHold;
 use crate::core::client::{ClientId, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSinks};
 use crate::core::error::{Error, ErrorKind, invalid, no_session};
+use crate::core::hub::router::Router;
+use crate::core::hub::router::room::SessionHold;
 use crate::core::log::TurnState;
+use crate::core::sessions::Sessions;
+use crate::core::shared::Shared;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::collections::VecDeque;
 
 /// A finished turn that is replayed to a client.
 #[derive(Debug)]
-pub(super) struct TurnReplay {
+struct TurnReplay {
     token: Token,
     session: String,
     turn: String,
@@ -22,24 +25,23 @@ pub(super) struct TurnReplay {
     _hold: SessionHold,
 }
 
-impl TurnReplay {
-    pub(super) fn token(&self) -> Token {
-        self.token
-    }
-}
+/// Finished turns that are replayed to clients.
+#[derive(Debug, Default)]
+pub(in crate::core::hub) struct TurnReplays(VecDeque<TurnReplay>);
 
-impl Hub {
+impl TurnReplays {
     /// Returns `true` if a finished turn with this id exists; it is then replayed with its chunks and
     /// summary.
-    pub(super) fn replays_turn(
+    pub(in crate::core::hub) fn begin(
         &mut self,
+        router: &mut Router,
         id: &str,
         turn_id: &str,
         parts: &[Value],
         rerun: bool,
         token: Token,
     ) -> Result<bool, Error> {
-        let session = self.catalog.session(&mut self.router, id)?;
+        let session = router.sessions().get(id).ok_or_else(|| no_session(id))?;
         if session.turn_id() == Some(turn_id) {
             return Ok(false);
         }
@@ -57,13 +59,13 @@ impl Hub {
         }
         match state {
             TurnState::Finished(summary) => {
-                self.reads.turns.push_back(TurnReplay {
+                self.0.push_back(TurnReplay {
                     token,
                     session: id.to_owned(),
                     turn: turn_id.to_owned(),
                     next: None,
                     summary,
-                    _hold: self.router.unloaded_mut().hold(id),
+                    _hold: router.unloaded_mut().hold(id),
                 });
                 Ok(true)
             }
@@ -79,22 +81,27 @@ impl Hub {
     }
 
     /// Continues the replays as far as the clients have room, one turn after the other for each client.
-    pub fn replay_turns(&mut self, clients: &mut dyn ClientSinks) {
+    pub(super) fn continue_all(
+        &mut self,
+        sessions: &Sessions,
+        shared: &Shared,
+        clients: &mut dyn ClientSinks,
+    ) {
         let mut waiting: Vec<ClientId> = Vec::new();
         let mut at = 0;
-        while let Some(client) = self.reads.turns.get(at).map(|turn| turn.token.client) {
-            if waiting.contains(&client) || !self.is_read(at, clients) {
+        while let Some(client) = self.0.get(at).map(|turn| turn.token.client) {
+            if waiting.contains(&client) || !self.has_room(at, sessions, clients) {
                 waiting.push(client);
                 at += 1;
                 continue;
             }
-            let Some(mut replay) = self.reads.turns.remove(at) else {
+            let Some(mut replay) = self.0.remove(at) else {
                 return;
             };
-            match self.replay_chunks(&replay, clients) {
+            match replay_chunks(&replay, sessions, shared, clients) {
                 Ok(Some(next)) => {
                     replay.next = Some(next);
-                    self.reads.turns.insert(at, replay);
+                    self.0.insert(at, replay);
                 }
                 Ok(None) => clients.reply(replay.token, Ok(Reply::StoredTurn(replay.summary))),
                 Err(error) => clients.reply(replay.token, Err(error)),
@@ -102,41 +109,59 @@ impl Hub {
         }
     }
 
+    /// Returns `true` if a replay can continue, since its client has room.
+    pub(super) fn can_continue(&self, sessions: &Sessions, clients: &mut dyn ClientSinks) -> bool {
+        (0..self.0.len()).any(|at| self.has_room(at, sessions, clients))
+    }
+
+    /// Drops the replays of a client that has left.
+    pub(super) fn forget(&mut self, client: ClientId) {
+        self.0.retain(|turn| turn.token.client != client);
+    }
+
+    /// Takes the calls of all replays.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = Token> + use<> {
+        std::mem::take(&mut self.0)
+            .into_iter()
+            .map(|turn| turn.token)
+    }
+
     /// Returns `true` if the client of a replay has room and is not lagging behind the live chunks.
-    pub(super) fn is_read(&self, at: usize, clients: &mut dyn ClientSinks) -> bool {
-        let Some(replay) = self.reads.turns.get(at) else {
+    fn has_room(&self, at: usize, sessions: &Sessions, clients: &mut dyn ClientSinks) -> bool {
+        let Some(replay) = self.0.get(at) else {
             return false;
         };
         let client = replay.token.client;
-        let session = self.router.sessions().get(&replay.session);
+        let session = sessions.get(&replay.session);
         let lags = session.is_some_and(|session| session.output.subscribers().is_lagging(client));
         !lags && !clients.is_client_full(client)
     }
+}
 
-    fn replay_chunks(
-        &self,
-        replay: &TurnReplay,
-        clients: &mut dyn ClientSinks,
-    ) -> Result<Option<u64>, Error> {
-        let session = self.router.sessions().get(&replay.session);
-        let session = session.ok_or_else(|| no_session(&replay.session))?;
-        let client = replay.token.client;
-        let profile = self.router.shared().profile(client);
-        session
-            .output
-            .log()
-            .turn_chunks(&replay.turn, replay.next, |stored| {
-                let address = ChunkAddress {
-                    session: &replay.session,
-                    turn: Some(&replay.turn),
-                    seq: stored.seq,
-                };
-                let json = stored.chunk.get().as_bytes();
-                let Some(sink) = clients.sink(client) else {
-                    return false;
-                };
-                profile.adapt_json(json, |json| sink.stored_chunk(address, json));
-                !sink.is_full()
-            })
-    }
+fn replay_chunks(
+    replay: &TurnReplay,
+    sessions: &Sessions,
+    shared: &Shared,
+    clients: &mut dyn ClientSinks,
+) -> Result<Option<u64>, Error> {
+    let session = sessions.get(&replay.session);
+    let session = session.ok_or_else(|| no_session(&replay.session))?;
+    let client = replay.token.client;
+    let profile = shared.profile(client);
+    session
+        .output
+        .log()
+        .turn_chunks(&replay.turn, replay.next, |stored| {
+            let address = ChunkAddress {
+                session: &replay.session,
+                turn: Some(&replay.turn),
+                seq: stored.seq,
+            };
+            let json = stored.chunk.get().as_bytes();
+            let Some(sink) = clients.sink(client) else {
+                return false;
+            };
+            profile.adapt_json(json, |json| sink.stored_chunk(address, json));
+            !sink.is_full()
+        })
 }

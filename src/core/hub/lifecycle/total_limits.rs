@@ -1,19 +1,20 @@
 //! Total limits of calls: the time that a client allows for a call, whatever the call waits for. This is their only
 //! owner: agents and sessions know which calls wait for them, not for how long.
 
-use super::Hub;
-use super::cx::HubCx;
-use super::router::panics;
 use crate::core::client::Token;
 use crate::core::error::{Error, invalid};
+use crate::core::hub::agents::Agents;
+use crate::core::hub::cx::HubCx;
+use crate::core::hub::router::{Router, panics};
 use crate::core::ids::AgentRef;
+use crate::core::sessions::Sessions;
 use crate::proto::wire::LONGEST_TIMEOUT_MS;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Limits of the calls that are not answered yet.
 #[derive(Debug, Default)]
-pub(super) struct TotalLimits {
+pub(in crate::core::hub) struct TotalLimits {
     by_call: BTreeMap<Token, TotalLimit>,
 }
 
@@ -27,14 +28,14 @@ struct TotalLimit {
 
 /// Machine in which a call waits.
 #[derive(Debug, Clone)]
-pub(super) enum CallPlace {
+pub(in crate::core::hub) enum CallPlace {
     Session(String),
     Agent(AgentRef),
 }
 
 /// Limit that a client gives for a call.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct GivenLimit {
+pub(in crate::core::hub) struct GivenLimit {
     /// The limit in milliseconds; `None` for no limit.
     pub timeout_ms: Option<u64>,
     /// Part of it that had passed before the call, in milliseconds.
@@ -43,7 +44,7 @@ pub(super) struct GivenLimit {
 
 impl TotalLimits {
     /// Returns when the first limit passes.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(in crate::core::hub) fn deadline(&self) -> Option<Instant> {
         self.by_call.values().map(|limit| limit.until).min()
     }
 
@@ -61,7 +62,7 @@ impl TotalLimits {
     }
 
     /// Limits a call from now on; without a limit, removes one that an earlier call of that number left.
-    pub(super) fn limit(
+    pub(in crate::core::hub) fn limit(
         &mut self,
         token: Token,
         given: GivenLimit,
@@ -84,7 +85,7 @@ impl TotalLimits {
     }
 
     /// Moves the limit of a call to the call that takes its place.
-    pub(super) fn hand_over(&mut self, from: Token, to: Token) {
+    pub(in crate::core::hub) fn hand_over(&mut self, from: Token, to: Token) {
         if let Some(limit) = self.by_call.remove(&from) {
             self.by_call.entry(to).or_insert(limit);
         }
@@ -95,7 +96,7 @@ impl TotalLimits {
 ///
 /// # Errors
 /// `invalidParams`.
-pub(super) fn check(timeout_ms: Option<u64>) -> Result<(), Error> {
+pub(in crate::core::hub) fn check(timeout_ms: Option<u64>) -> Result<(), Error> {
     match timeout_ms {
         Some(ms) if !(1..=LONGEST_TIMEOUT_MS).contains(&ms) => Err(invalid(
             "timeoutMs",
@@ -105,53 +106,50 @@ pub(super) fn check(timeout_ms: Option<u64>) -> Result<(), Error> {
     }
 }
 
-impl Hub {
+impl TotalLimits {
     /// Drops the limits of the calls that are answered.
-    pub(super) fn drop_answered_limits(&mut self) {
-        if self.total_limits.by_call.is_empty() {
+    pub(in crate::core::hub) fn drop_answered(&mut self, sessions: &Sessions, agents: &Agents) {
+        if self.by_call.is_empty() {
             return;
         }
-        let (sessions, agents) = (&self.router.sessions(), &self.router.agents());
-        self.total_limits
-            .by_call
-            .retain(|token, limit| match &limit.place {
-                CallPlace::Session(id) => sessions.get(id).is_some_and(|s| s.awaits(*token)),
-                CallPlace::Agent(agent) => agents.get(*agent).awaits(*token),
-            });
+        self.by_call.retain(|token, limit| match &limit.place {
+            CallPlace::Session(id) => sessions.get(id).is_some_and(|s| s.awaits(*token)),
+            CallPlace::Agent(agent) => agents.get(*agent).awaits(*token),
+        });
     }
 
     /// Ends the calls whose limit has passed. This applies also while their client does not read.
-    pub fn end_overlong_calls(&mut self, cx: &mut HubCx<'_>) {
-        for (token, limit) in self.total_limits.take_passed(cx.now) {
-            panics::catch_and_repair(self, cx, |hub, cx| {
-                hub.end_call(token, limit, cx);
+    pub(in crate::core::hub) fn end_overlong(&mut self, router: &mut Router, cx: &mut HubCx<'_>) {
+        for (token, limit) in self.take_passed(cx.now) {
+            panics::catch_and_repair(router, cx, |router, cx| {
+                end_call(router, token, limit, cx);
             });
         }
     }
+}
 
-    /// Ends a call at its limit: a call that waits fails, a running turn is cancelled.
-    fn end_call(&mut self, token: Token, passed: TotalLimit, cx: &mut HubCx<'_>) {
-        let limit = passed.limit;
-        match passed.place {
-            CallPlace::Session(id) => {
-                let session = self.router.sessions().get(&id);
-                let Some(session) = session.filter(|session| session.awaits(token)) else {
-                    return;
-                };
-                let start = self.router.agents().get(session.agent).start_timeout(
-                    limit,
-                    &self.router.shared().settings.secrets,
-                    cx.now,
-                );
-                self.router.with(&id, cx, |session, cx| {
-                    session.end_call(token, limit, start, cx);
-                });
-            }
-            CallPlace::Agent(agent) => {
-                self.router.with_agent(agent, cx, |agent, cx| {
-                    agent.end_call(token, limit, cx);
-                });
-            }
+/// Ends a call at its limit: a call that waits fails, a running turn is cancelled.
+fn end_call(router: &mut Router, token: Token, passed: TotalLimit, cx: &mut HubCx<'_>) {
+    let limit = passed.limit;
+    match passed.place {
+        CallPlace::Session(id) => {
+            let session = router.sessions().get(&id);
+            let Some(session) = session.filter(|session| session.awaits(token)) else {
+                return;
+            };
+            let start = router.agents().get(session.agent).start_timeout(
+                limit,
+                &router.shared().settings.secrets,
+                cx.now,
+            );
+            router.with(&id, cx, |session, cx| {
+                session.end_call(token, limit, start, cx);
+            });
+        }
+        CallPlace::Agent(agent) => {
+            router.with_agent(agent, cx, |agent, cx| {
+                agent.end_call(token, limit, cx);
+            });
         }
     }
 }
