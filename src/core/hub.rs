@@ -1,10 +1,12 @@
-//! The hub: routes events between clients, sessions and agents.
+//! The hub: five parts, and the order in which they see an event.
 //!
-//! Only the hub knows all machines. It passes each event to one machine and performs the requests that the
-//! machine returns; the rules are in the machines. Events enter through few methods (`command`,
-//! `client_answered`, `agent` with `drained`, `handle_host_event`, `stored`, `tick`, `client_disconnected`), each of which runs
-//! to its end without waiting. Effects for the shell are collected in order; replies and chunks go to the
-//! [`ClientSinks`] at once.
+//! The router owns the machines, `AgentEvents` reads what agents send, the catalog knows names, `HistoryReads` reads what
+//! is stored, and `Lifecycle` has times and the end of the program. The hub owns nothing else, and has no rule about a
+//! turn, a restore or a restart. A part does not see the hub: it gets the other parts that it uses as parameters.
+//!
+//! Events enter through few methods (`command`, `client_answered`, `agent` with `drained`, `handle_host_event`,
+//! `stored`, `tick`, `client_disconnected`), each of which runs to its end without waiting. Effects for the shell are
+//! collected in order; replies and chunks go to the [`ClientSinks`] at once.
 
 mod agent_events;
 mod agents;
@@ -52,7 +54,7 @@ use router::{claims, hosting, panics, room, storage};
 use std::time::Instant;
 use tracing::{debug, warn};
 
-/// Router of events between clients, sessions and agents.
+/// Passes events between clients, sessions and agents.
 pub struct Hub {
     router: Router,
     events: AgentEvents,
@@ -333,7 +335,7 @@ impl Hub {
                 Some(RequestOwner::Hub) => {
                     hub.events
                         .forwards()
-                        .answered(&mut hub.router, client, id, answer)
+                        .answered(&mut hub.router, client, id, answer);
                 }
                 None => debug!(id = id.0, "response to a request that is already answered"),
             }

@@ -1,5 +1,5 @@
-//! What comes from agents: the output and the events of their processes, the events that dialects read from it, and
-//! the ends of processes and connections.
+//! Input from agents: output and events of their processes, the events that dialects read from the output, and the ends
+//! of processes and connections.
 //!
 //! Owns the calls at agents that belong to no machine (`session/list` of clients, requests passed on to clients that
 //! speak ACP), and the state of reading: which processes have output that clients have no room for, and a message that
@@ -12,6 +12,7 @@ mod ends;
 pub(super) mod forwards;
 mod lines;
 mod listings;
+mod readable;
 mod requests;
 mod unusable_lines;
 mod updates;
@@ -32,7 +33,7 @@ use crate::core::turn_ending::Ending;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use answers::{agent_ready, call_done, closed};
+use answers::{agent_ready, call_done, closed, session_renamed};
 use forwards::AcpForwards;
 use listings::Listings;
 use requests::{elicitation, host_request, judge_call, permission, url_completed};
@@ -79,7 +80,7 @@ impl AgentEvents {
             AgentEvent::Elicitation(asked) => elicitation(router, agent, *asked, cx),
             AgentEvent::UrlCompleted { id } => url_completed(router.sessions_mut(), &id, cx),
             AgentEvent::Wanted(wanted) => host_request(router, agent, *wanted, cx),
-            AgentEvent::Forward(message) => self.forwards.to_client(router, agent, &message, cx),
+            AgentEvent::Forward(message) => self.forwards.pass_on(router, agent, &message, cx),
             AgentEvent::Forwarded { call, result } => {
                 forwarded_answered(router.agents_mut(), agent, (call, result), cx.clients);
             }
@@ -140,11 +141,7 @@ impl AgentEvents {
                 });
             }
             AgentEvent::SessionRenamed { session, to } => {
-                let connection = router.agents_mut().get_mut(agent).connection_mut();
-                let id = connection.and_then(|c| c.directory.rename(&session, to.clone()));
-                if let Some(id) = id {
-                    router.with(&id, cx, |session, cx| session.renamed(to, cx));
-                }
+                session_renamed(router, agent, &session, to, cx);
             }
             AgentEvent::QueuedPromptBegan { call } => {
                 if let Some(Call::Prompt { session }) = router.agents().get(agent).call(call) {

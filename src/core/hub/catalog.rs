@@ -2,7 +2,7 @@
 //!
 //! Owns the settings of clients that have their own (`Scopes`), and the calls that wait for the search for programs. It
 //! adds agents to those of the router, and opens stored sessions. It knows nothing of what agents send, and passes no
-//! event to a machine but the open call of `agent/connect`.
+//! event to an agent.
 
 mod registration;
 mod scopes;

@@ -82,18 +82,22 @@ impl Router {
         }
     }
 
+    #[inline]
     pub(super) fn agents(&self) -> &Agents {
         &self.agents
     }
 
+    #[inline]
     pub(super) fn agents_mut(&mut self) -> &mut Agents {
         &mut self.agents
     }
 
+    #[inline]
     pub(super) fn sessions(&self) -> &Sessions {
         &self.sessions
     }
 
+    #[inline]
     pub(super) fn sessions_mut(&mut self) -> &mut Sessions {
         &mut self.sessions
     }
@@ -102,10 +106,12 @@ impl Router {
         &self.unloaded
     }
 
+    #[inline]
     pub(super) fn shared(&self) -> &Shared {
         &self.shared
     }
 
+    #[inline]
     pub(super) fn shared_mut(&mut self) -> &mut Shared {
         &mut self.shared
     }
@@ -252,6 +258,7 @@ impl Router {
         Some((self.sessions.get_mut(id)?, own.is_none()))
     }
 
+    /// Passes an event to the session with this agent session id.
     pub(super) fn with_routed<T>(
         &mut self,
         agent: AgentRef,
@@ -283,8 +290,8 @@ impl Router {
         self.pending.freed.extend(waiting);
     }
 
-    /// Ends the answered turns whose received output is read. A turn for which `is_read` is `false` of its agent ends
-    /// after `DRAIN_LIMIT`.
+    /// Ends the answered turns whose received output is read, as `is_read` says of an agent. Any other turn ends after
+    /// `DRAIN_LIMIT`.
     pub(super) fn end_answered(
         &mut self,
         is_read: impl Fn(&Agents, Option<AgentRef>) -> bool,

@@ -97,7 +97,7 @@ impl Hub {
                 match process {
                     Some(child) => {
                         self.events
-                            .process_failed(&mut self.router, agent, child, &error, cx)
+                            .process_failed(&mut self.router, agent, child, &error, cx);
                     }
                     None => self
                         .events
@@ -202,7 +202,7 @@ impl Hub {
             HubTimer::SessionLists => self.events.listings().time_out(&mut self.router, cx),
             HubTimer::IdleCheck => {
                 self.lifecycle
-                    .check_idle(&mut self.router, &mut self.events, cx)
+                    .check_idle(&mut self.router, &mut self.events, cx);
             }
             HubTimer::Terminals => hosting::show_terminals(&mut self.router, cx),
             HubTimer::StoreAnswer => storage::time_out_store(&mut self.router, cx),

@@ -28,7 +28,6 @@ const CEILINGS: &[(&str, &str, Counts)] = &[
     ("core", "Acp", counts([11, 22, 8, 1])),
     ("core", "AgentMachine", counts([16, 130, 12, 10])),
     ("core", "Frames", counts([7, 31, 7, 4])),
-    ("core", "Hub", counts([18, 247, 35, 27])),
     ("core", "Log", counts([10, 74, 9, 3])),
     ("core", "Session", counts([19, 28, 7, 5])),
     ("core", "SessionMachine", counts([32, 328, 49, 32])),

@@ -1,4 +1,4 @@
-//! Responses of agents to calls that are not about a turn: the handshake, sign-ins and closed sessions.
+//! Responses of agents to calls that are not about a turn: the handshake, sign-ins, closed and renamed sessions.
 
 use crate::core::agent::Call;
 use crate::core::event::{AgentInfo, CallId};
@@ -51,5 +51,20 @@ pub(super) fn closed(
     let awaited_close: Vec<String> = awaited_close.map(|session| session.id.clone()).collect();
     for id in awaited_close {
         router.with(&id, cx, SessionMachine::continue_restore);
+    }
+}
+
+/// Handles the new id that an agent has given to a session.
+pub(super) fn session_renamed(
+    router: &mut Router,
+    agent: AgentRef,
+    agent_session: &str,
+    to: String,
+    cx: &mut HubCx<'_>,
+) {
+    let connection = router.agents_mut().get_mut(agent).connection_mut();
+    let id = connection.and_then(|c| c.directory.rename(agent_session, to.clone()));
+    if let Some(id) = id {
+        router.with(&id, cx, |session, cx| session.renamed(to, cx));
     }
 }

@@ -42,7 +42,7 @@ struct OpenForward {
 
 impl AcpForwards {
     /// Passes a message of an agent on to a client that speaks ACP.
-    pub(super) fn to_client(
+    pub(super) fn pass_on(
         &mut self,
         router: &mut Router,
         agent: AgentRef,

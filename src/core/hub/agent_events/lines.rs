@@ -2,6 +2,7 @@
 
 use super::AgentEvents;
 use super::backpressure::must_wait;
+use super::readable::readable;
 use super::unusable_lines::{QuotedMessage, UnusableLine};
 use super::updates::take_update;
 use crate::core::dialect::{AgentLine, Child, Noted};
@@ -15,7 +16,6 @@ use crate::core::line_repair;
 use crate::core::line_repair::{LineOutcome, LostLine};
 use crate::core::sanitize::sanitize;
 use crate::proto::frame::{Batch, lines_from};
-use crate::proto::json::shallow_line;
 use bytes::Bytes;
 use std::borrow::Cow;
 use tracing::debug;
@@ -366,18 +366,4 @@ impl AgentEvents {
             RunOutcome::ProcessFailed
         }
     }
-}
-
-/// Returns the line without the parts on which other readers fail; most lines are unchanged.
-pub(super) fn readable(line: &[u8]) -> Cow<'_, [u8]> {
-    let line = sanitize(line);
-    let cut = match shallow_line(&line) {
-        Cow::Borrowed(_) => return line,
-        Cow::Owned(cut) => cut,
-    };
-    debug!(
-        bytes = cut.len(),
-        "a line of the agent is nested too deeply; the inner levels were removed"
-    );
-    Cow::Owned(cut)
 }

@@ -26,8 +26,8 @@ pub(super) fn permission(
     mut permission: Permission<'_>,
     cx: &mut HubCx<'_>,
 ) {
-    let routed = router.route(agent, &permission.session);
-    let asked = routed.and_then(|(id, subagent)| {
+    let found = router.route(agent, &permission.session);
+    let asked = found.and_then(|(id, subagent)| {
         router.with(&id, cx, |session, cx| {
             let subagent = subagent.as_deref();
             session.identify_asked_call(subagent, &mut permission.tool);
@@ -49,8 +49,8 @@ pub(super) fn judge_call(
     mut call: Permission<'_>,
     cx: &mut HubCx<'_>,
 ) {
-    let routed = router.route(agent, &call.session);
-    let judged = routed.and_then(|(id, subagent)| {
+    let found = router.route(agent, &call.session);
+    let judged = found.and_then(|(id, subagent)| {
         router.with(&id, cx, |session, cx| {
             session.identify_asked_call(subagent.as_deref(), &mut call.tool);
             session.judge_call(subagent.as_deref(), &call, cx);
@@ -118,8 +118,8 @@ pub(super) fn host_request(
         method,
         acp,
     } = wanted;
-    let routed = router.route(agent, &session).map(|(id, _)| id);
-    let id = routed.filter(|id| router.sessions().contains_key(id));
+    let found = router.route(agent, &session).map(|(id, _)| id);
+    let id = found.filter(|id| router.sessions().contains_key(id));
     if let Some(id) = id {
         let original = acp.map(|params| (&*method, params));
         router.with(&id, cx, |session, cx| {

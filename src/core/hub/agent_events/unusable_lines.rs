@@ -1,7 +1,7 @@
 //! Lines of an agent that its dialect cannot use: repaired and read again, or given up.
 
 use super::AgentEvents;
-use super::lines::readable;
+use super::readable::readable;
 use crate::core::dialect::{AgentLine, AgentText, Child, Noted, TextMeaning};
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;

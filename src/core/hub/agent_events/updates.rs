@@ -44,8 +44,8 @@ fn pass_update(
     clients: &mut dyn ClientSinks,
 ) {
     let is_acp = router.agents().get(agent).spec().protocol == Protocol::Acp;
-    let routed = router.routed_with_subagents(agent, agent_session);
-    if let Some((session, is_of_subagent)) = routed {
+    let found = router.routed_with_subagents(agent, agent_session);
+    if let Some((session, is_of_subagent)) = found {
         let origin = UpdateOrigin {
             session: agent_session,
             is_of_subagent,
@@ -131,8 +131,8 @@ fn identify_calls(
     if !is_named {
         return Renamed::new();
     }
-    let routed = router.routed_with_subagents(agent, agent_session);
-    routed.map_or_else(Renamed::new, |(session, is_of_subagent)| {
+    let found = router.routed_with_subagents(agent, agent_session);
+    found.map_or_else(Renamed::new, |(session, is_of_subagent)| {
         let subagent = is_of_subagent.then_some(agent_session);
         session.identify_calls(subagent, update)
     })

@@ -8,8 +8,6 @@ use crate::core::builtin_agents;
 use crate::core::client::Token;
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::hub::agents::Agents;
-use crate::core::hub::cx::HubCx;
-use crate::core::hub::lifecycle::total_limits::{self, CallPlace, GivenLimit, TotalLimits};
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::proto::wire;
@@ -18,45 +16,39 @@ use crate::proto::wire;
 const MOST_AGENTS: usize = 64;
 
 impl Catalog {
-    /// Connects an agent. A new name with a command adds an agent.
-    pub(in crate::core::hub) fn connect(
+    /// Returns the agent that a client connects. A new name with a command adds an agent.
+    pub(in crate::core::hub) fn agent_to_connect(
         &mut self,
         router: &mut Router,
-        limits: &mut TotalLimits,
-        token: Token,
-        p: wire::ConnectParams,
-        cx: &mut HubCx<'_>,
-    ) -> Result<(), Error> {
-        total_limits::check(p.timeout_ms)?;
+        p: &wire::ConnectParams,
+    ) -> Result<AgentRef, Error> {
         let has_command = p.command.is_some() || p.protocol.is_some();
-        let gives_list = !p.options.allowed_tools.is_empty();
-        let own = p
-            .agent
-            .as_deref()
-            .map(|name| self.scoped_agent(router, name));
+        let own = p.agent.as_deref();
+        let own = own.map(|name| self.scoped_agent(router, name));
         let own = own.transpose()?.flatten();
-        let agent = match p.agent.as_deref() {
+        match p.agent.as_deref() {
             Some(name) if has_command && own.is_none() && router.agents().find(name).is_none() => {
                 check_name(name).map_err(|why| invalid("agent", why))?;
                 let default = router.agents().get(self.scopes.default_agent());
-                let spec = default.spec_of(p.clone(), &router.shared())?;
+                let spec = default.spec_of(p.clone(), router.shared())?;
                 let agent = add_agent(router.agents_mut(), AgentDefinition::new(name, spec))?;
                 self.scopes.set_definer(agent);
-                self.agent_named(router, Some(name))?
+                self.agent_named(router, Some(name))
             }
-            name => self.agent_named(router, name)?,
-        };
-        let limit = GivenLimit {
-            timeout_ms: p.timeout_ms,
-            elapsed_ms: p.elapsed_ms,
-        };
-        limits.limit(token, limit, CallPlace::Agent(agent), cx);
-        router.with_agent(agent, cx, |agent, cx| agent.connect(token, p, cx))?;
-        if has_command {
-            let (agents, shared) = router.agents_and_shared();
-            self.scopes.share_command(agents, shared, agent, gives_list);
+            name => self.agent_named(router, name),
         }
-        Ok(())
+    }
+
+    /// Gives an agent that a client has connected with another command the same command for the clients that name it
+    /// later. `gives_list` is `true` if the client gave it a list of allowed tools, too.
+    pub(in crate::core::hub) fn share_command(
+        &mut self,
+        router: &mut Router,
+        agent: AgentRef,
+        gives_list: bool,
+    ) {
+        let (agents, shared) = router.agents_and_shared();
+        self.scopes.share_command(agents, shared, agent, gives_list);
     }
 
     /// Adds the agent that a client defines.
@@ -92,7 +84,7 @@ impl Catalog {
             elapsed_ms: 0,
         };
         let default = router.agents().get(self.scopes.default_agent());
-        let mut spec = default.spec_of(connect, &router.shared())?;
+        let mut spec = default.spec_of(connect, router.shared())?;
         spec.source = wire::AgentSource::Client;
         let mut definition = AgentDefinition::new(&name, spec).with_instructions(p.instructions);
         (definition.description, definition.tags) = (p.description, p.tags);

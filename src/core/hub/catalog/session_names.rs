@@ -24,14 +24,14 @@ impl Catalog {
         match (given, default_session(&router.shared().clients, client)) {
             (Some(id), _) if id != DEFAULT_SESSION => Ok(id.to_owned()),
             (_, Some(session)) => Ok(session.id.clone()),
-            (_, None) => self.default_in(
+            (_, None) => default_in(
                 router,
                 &router.agents().get(self.scopes.default_agent()).spec().cwd,
             ),
         }
     }
 
-    /// Like [`Hub::session_id`], for a call that creates the session if it does not exist. Also returns the
+    /// Like [`Catalog::session_id`], for a call that creates the session if it does not exist. Also returns the
     /// directory, if the call or the default session gives one.
     pub(in crate::core::hub) fn ensured_id(
         &self,
@@ -48,9 +48,7 @@ impl Catalog {
         }
         let is_default = given.is_none_or(|id| id == DEFAULT_SESSION);
         match (cwd, default_session(&router.shared().clients, client)) {
-            (Some(cwd), _) if is_default => {
-                Ok((self.default_in(router, cwd)?, Some(cwd.to_owned())))
-            }
+            (Some(cwd), _) if is_default => Ok((default_in(router, cwd)?, Some(cwd.to_owned()))),
             (None, Some(session)) if is_default => {
                 Ok((session.id.clone(), Some(session.cwd.clone())))
             }
@@ -59,22 +57,6 @@ impl Catalog {
                 cwd.map(str::to_owned),
             )),
         }
-    }
-
-    /// Returns the id of the default session of a directory.
-    fn default_in(&self, router: &Router, cwd: &str) -> Result<String, Error> {
-        let real = |path: &str| router.store().real_path(path);
-        let holder = |id: &str| {
-            let stored = match router.sessions().get(id) {
-                Some(session) => IdHolder::Directory(session.cwd.clone()),
-                None => router.store().holder(id)?,
-            };
-            Ok(match stored {
-                IdHolder::Directory(cwd) => IdHolder::Directory(real(&cwd)),
-                other => other,
-            })
-        };
-        Ok(resolve(DEFAULT_SESSION, &real(cwd), holder)?.id)
     }
 }
 
@@ -123,4 +105,20 @@ pub(in crate::core::hub) fn check_directory(
 
 fn default_session(known: &Clients, client: ClientId) -> Option<&DefaultSession> {
     known.get(client)?.default_session.as_ref()
+}
+
+/// Returns the id of the default session of a directory.
+fn default_in(router: &Router, cwd: &str) -> Result<String, Error> {
+    let real = |path: &str| router.store().real_path(path);
+    let holder = |id: &str| {
+        let stored = match router.sessions().get(id) {
+            Some(session) => IdHolder::Directory(session.cwd.clone()),
+            None => router.store().holder(id)?,
+        };
+        Ok(match stored {
+            IdHolder::Directory(cwd) => IdHolder::Directory(real(&cwd)),
+            other => other,
+        })
+    };
+    Ok(resolve(DEFAULT_SESSION, &real(cwd), holder)?.id)
 }

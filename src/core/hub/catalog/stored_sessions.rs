@@ -36,7 +36,7 @@ impl Catalog {
         Ok(session)
     }
 
-    /// Like [`Hub::with`], for a session that may be only in the store.
+    /// Like [`Router::with`], for a session that may be only in the store.
     pub(in crate::core::hub) fn with_session<T>(
         &self,
         router: &mut Router,

@@ -104,23 +104,7 @@ pub(super) fn ensure(
         &p.mcp_servers,
     )?;
     if !router.sessions().contains_key(id) {
-        let log = storage::open_log(router.store_mut(), id)?;
-        let cwd = cwd.unwrap_or(base);
-        let mut session = SessionMachine::new(id.clone(), agent, cwd, log);
-        let identity = router.agents().get(agent).identity();
-        let program = router.agents().get(agent).spec().key();
-        let given = Given {
-            at: &router.shared().time(cx.now),
-            created: false,
-            program: &program,
-        };
-        let known = p
-            .agent_session_id
-            .clone()
-            .map(|id| SessionAgents::from_client(identity, id, given));
-        session.known = known.unwrap_or_default();
-        session.forks = p.fork;
-        router.sessions_mut().insert(id.clone(), session);
+        add_session(router, id, agent, cwd.unwrap_or(base), &p, cx)?;
         router.with(id, cx, |session, cx| {
             session.join(token.client, cx);
         });
@@ -130,6 +114,34 @@ pub(super) fn ensure(
     }
     begin_ensured(router, token, id, p, options, cx);
     catalog.scopes_mut().note_refused(id, refused);
+    Ok(())
+}
+
+/// Adds a session that does not exist yet.
+fn add_session(
+    router: &mut Router,
+    id: &str,
+    agent: AgentRef,
+    cwd: String,
+    p: &EnsureParams,
+    cx: &HubCx<'_>,
+) -> Result<(), Error> {
+    let log = storage::open_log(router.store_mut(), id)?;
+    let mut session = SessionMachine::new(id.to_owned(), agent, cwd, log);
+    let identity = router.agents().get(agent).identity();
+    let program = router.agents().get(agent).spec().key();
+    let given = Given {
+        at: &router.shared().time(cx.now),
+        created: false,
+        program: &program,
+    };
+    let known = p
+        .agent_session_id
+        .clone()
+        .map(|id| SessionAgents::from_client(identity, id, given));
+    session.known = known.unwrap_or_default();
+    session.forks = p.fork;
+    router.sessions_mut().insert(id.to_owned(), session);
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Prompts and settings: passed to a session that has an agent, or for which an agent is started.
 
 use crate::core::agent::STOPPING;
-use crate::core::client::Token;
+use crate::core::client::{Reply, Token};
 use crate::core::error::{Error, invalid, out_of_order};
 use crate::core::hub::catalog::Catalog;
 use crate::core::hub::cx::HubCx;
@@ -11,7 +11,7 @@ use crate::core::hub::router::{Router, next_prompt, room};
 use crate::core::prompt_parts::prompt_parts;
 use crate::core::session::{Queued, Stage};
 use crate::core::setting::Setting;
-use crate::proto::wire::PromptParams;
+use crate::proto::wire::{CancelParams, CancelResult, PromptParams, SteerParams};
 
 /// Maximum length of a turn id that a client may choose, in bytes. Each record of the turn contains it.
 const LONGEST_TURN_ID: usize = 256;
@@ -96,10 +96,11 @@ pub(super) fn set(
     catalog: &Catalog,
     router: &mut Router,
     token: Token,
-    id: &str,
+    session_id: Option<&str>,
     setting: Setting,
     cx: &mut HubCx<'_>,
 ) -> Result<(), Error> {
+    let id = &catalog.session_id(router, token.client, session_id)?;
     let session = catalog.session(router, id)?;
     let (agent, is_live) = (session.agent, session.agent_session().is_some());
     let rests = matches!(session.stage, Stage::Resting);
@@ -117,4 +118,41 @@ pub(super) fn set(
         session.join(token.client, cx);
         session.set(token, setting, cx)
     })
+}
+
+/// Cancels a turn or a queued prompt.
+pub(super) fn cancel(
+    catalog: &Catalog,
+    router: &mut Router,
+    token: Token,
+    p: &CancelParams,
+    cx: &mut HubCx<'_>,
+) -> Result<(), Error> {
+    let id = catalog.session_id(router, token.client, p.session_id.as_deref())?;
+    let cancelled = router.with(&id, cx, |session, cx| {
+        session.cancel(p.turn_id.as_deref(), cx)
+    });
+    let cancelled = cancelled.unwrap_or(false);
+    cx.clients
+        .reply(token, Ok(Reply::Cancel(CancelResult { cancelled })));
+    Ok(())
+}
+
+/// Passes a message into the running turn.
+pub(super) fn steer(
+    catalog: &Catalog,
+    router: &mut Router,
+    token: Token,
+    p: SteerParams,
+    cx: &mut HubCx<'_>,
+) -> Result<(), Error> {
+    let id = catalog.session_id(router, token.client, p.session_id.as_deref())?;
+    let agent = catalog.session(router, &id)?.agent;
+    let terms = catalog.caller_terms(router, &id, agent)?;
+    let steered = catalog.with_session(router, &id, cx, |session, cx| {
+        session.join(token.client, cx);
+        session.steer(p, terms.as_deref(), cx)
+    })?;
+    cx.clients.reply(token, Ok(Reply::Steer(steered)));
+    Ok(())
 }

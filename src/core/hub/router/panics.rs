@@ -58,13 +58,13 @@ impl Routes for Router {
 /// lines, no line for an agent stays incomplete, and all other state changes in steps that each leave it
 /// valid.
 pub fn catch_panic<R: Routes, T>(
-    routes: &mut R,
+    holder: &mut R,
     cx: &mut HubCx<'_>,
     act: impl FnOnce(&mut R, &mut HubCx<'_>) -> T,
 ) -> Result<T, Box<Panic>> {
-    let done = catch_unwind(AssertUnwindSafe(|| act(routes, cx)));
+    let done = catch_unwind(AssertUnwindSafe(|| act(holder, cx)));
     done.map_err(|payload| {
-        let router = routes.router();
+        let router = holder.router();
         let message = "acpipe failed internally (a panic, see its log); other sessions continue; please report it";
         let error = Error::new(ErrorKind::Internal, message);
         let broken = sessions_with(&router.sessions, |session| session.output.is_broken());
@@ -84,19 +84,19 @@ pub fn catch_panic<R: Routes, T>(
 
 /// Handles a call. If it fails or panics, it is answered with the error.
 pub fn catch_in_call<R: Routes>(
-    routes: &mut R,
+    holder: &mut R,
     token: Token,
     cx: &mut HubCx<'_>,
     act: impl FnOnce(&mut R, &mut HubCx<'_>) -> Result<(), Error>,
 ) {
-    let error = match catch_panic(routes, cx, act) {
+    let error = match catch_panic(holder, cx, act) {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error,
         Err(panic) if panic.answered.contains(&token) => return,
         Err(panic) => {
             // The prompt may have been queued before the panic. It must not be sent after its call was
             // answered.
-            for session in routes.router().sessions.values_mut() {
+            for session in holder.router().sessions.values_mut() {
                 session.queue.take_call(token);
             }
             panic.error
@@ -108,17 +108,17 @@ pub fn catch_in_call<R: Routes>(
 /// Like `catch_panic`, but repairs the session that was handling the event, and re-raises a panic that belongs
 /// to no turn.
 pub fn catch_and_repair<R: Routes>(
-    routes: &mut R,
+    holder: &mut R,
     cx: &mut HubCx<'_>,
     act: impl FnOnce(&mut R, &mut HubCx<'_>),
 ) {
-    if let Err(panic) = catch_panic(routes, cx, act)
+    if let Err(panic) = catch_panic(holder, cx, act)
         && !panic.mended
     {
         if panic.handling.is_empty() {
             resume_unwind(panic.payload);
         }
-        mend(routes.router(), &panic.handling, &panic.error, cx);
+        mend(holder.router(), &panic.handling, &panic.error, cx);
     }
 }
 

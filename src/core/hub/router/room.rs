@@ -1,6 +1,7 @@
 //! Room in memory and at agents: releases sessions that nothing uses, and has what remains of an unloaded session.
 //!
-//! Released sessions are restored on the next use; only a session that can be restored is released.
+//! Released sessions are restored on the next use; only a session that can be restored is released. Owns the subscribers
+//! and the other state of unloaded sessions that their logs do not have, and the holds that keep sessions in memory.
 
 use super::Router;
 use crate::core::agent::AgentMachine;
@@ -55,8 +56,8 @@ impl Unloaded {
     /// Keeps a session from being unloaded as long as the hold exists.
     pub fn hold(&mut self, id: &str) -> SessionHold {
         self.held.retain(|_, held| held.strong_count() > 0);
-        let held = self.held.get(id).and_then(Weak::upgrade);
-        let hold = held.unwrap_or_default();
+        let existing = self.held.get(id).and_then(Weak::upgrade);
+        let hold = existing.unwrap_or_default();
         self.held.insert(id.into(), Arc::downgrade(&hold));
         SessionHold { _hold: hold }
     }
