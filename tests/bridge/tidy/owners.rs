@@ -23,7 +23,6 @@ const LIMIT: Counts = counts([usize::MAX, 60, 5, 3]);
 
 /// Types beyond the limits: room, type and ceilings.
 const CEILINGS: &[(&str, &str, Counts)] = &[
-    ("core", "Hub", counts([18, 247, 35, 27])),
     ("core", "SessionMachine", counts([32, 328, 49, 32])),
 ];
 
