@@ -22,9 +22,7 @@ struct Counts {
 const LIMIT: Counts = counts([usize::MAX, 60, 5, 3]);
 
 /// Types beyond the limits: room, type and ceilings.
-const CEILINGS: &[(&str, &str, Counts)] = &[
-    ("core", "SessionMachine", counts([32, 328, 49, 32])),
-];
+const CEILINGS: &[(&str, &str, Counts)] = &[("core", "SessionMachine", counts([32, 328, 49, 32]))];
 
 const fn counts([fields, methods, files, cycle]: [usize; 4]) -> Counts {
     Counts {

@@ -8,6 +8,7 @@ use crate::core::ids::AgentRef;
 use crate::core::session::SessionMachine;
 use crate::proto::wire::OnDisconnect;
 use std::collections::BTreeSet;
+
 /// Returns `true` if an agent has to wait because no client that it works for has room.
 ///
 /// An agent works for the clients whose turns it runs or whose sessions it opens, otherwise for the clients

@@ -9,10 +9,9 @@ use crate::core::hub::cx::HubCx;
 use crate::core::hub::lifecycle::total_limits::{self, CallPlace, GivenLimit, TotalLimits};
 use crate::core::hub::router::{Router, next_prompt, room, storage};
 use crate::core::ids::AgentRef;
-use crate::core::{mcp, options, output_schema};
-
 use crate::core::session::{Given, RequiredSettings, SessionAgents, SessionMachine, Stage};
 use crate::core::terms::own_lists;
+use crate::core::{mcp, options, output_schema};
 use crate::proto::wire::{
     EnsureParams, McpServer, Memory, Protocol, Recovery, Rung, SessionOptions, Strategy,
 };
