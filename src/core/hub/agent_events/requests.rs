@@ -20,7 +20,7 @@ pub(super) fn url_completed(sessions: &mut Sessions, id: &str, cx: &mut HubCx<'_
         known |= session
             .talk
             .turns
-            .url_completed(id, &mut session.talk.output, cx.clients)
+            .url_completed(id, &mut session.talk.output, cx.clients);
     });
     if !known {
         debug!(id, "URL of an unknown turn was opened");
