@@ -4,6 +4,7 @@
 //! which marks the session as awake. Only awake sessions are checked for due timers and pending writes, until
 //! they have no more work.
 
+use super::client::Token;
 use super::ids::AgentRef;
 use super::session::SessionMachine;
 use std::collections::BTreeMap;
@@ -72,6 +73,34 @@ impl Sessions {
     /// Iterates over the sessions of an agent.
     pub fn of(&self, agent: AgentRef) -> impl Iterator<Item = &SessionMachine> {
         self.values().filter(move |session| session.agent == agent)
+    }
+
+    /// Returns the ids of the sessions of an agent.
+    #[must_use]
+    pub fn ids_of(&self, agent: AgentRef) -> Vec<String> {
+        self.of(agent).map(|session| session.id.clone()).collect()
+    }
+
+    /// Returns `true` if any session of the same agent runs a turn.
+    #[must_use]
+    pub fn others_run(&self, id: &str) -> bool {
+        let agent = self.get(id).map(|session| session.agent);
+        let mut sessions = self.values();
+        sessions.any(|s| Some(s.agent) == agent && s.turns.is_prompted())
+    }
+
+    /// Returns `true` if a session of the agent runs a turn or has queued prompts.
+    #[must_use]
+    pub fn are_busy(&self, agent: AgentRef) -> bool {
+        let mut own = self.of(agent);
+        own.any(|s| s.turns.is_prompted() || !s.queue.is_empty())
+    }
+
+    /// Returns the calls of the prompts that are queued in the agent's sessions.
+    #[must_use]
+    pub fn queued_prompts(&self, agent: AgentRef) -> Vec<Token> {
+        let own = self.of(agent);
+        own.flat_map(|s| s.queue.tokens()).collect()
     }
 
     /// Iterates over all sessions for changes, and marks all as awake.

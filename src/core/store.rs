@@ -294,3 +294,9 @@ impl Card {
         shown_line(self.agent_command.as_ref(), self.agent.as_deref())
     }
 }
+
+/// Returns `true` if two paths lead to the same directory.
+#[must_use]
+pub fn is_same_directory(store: &dyn Store, a: &str, b: &str) -> bool {
+    a == b || store.real_path(a) == store.real_path(b)
+}

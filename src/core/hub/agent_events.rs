@@ -1,32 +1,71 @@
-//! Routing of agent events to sessions.
+//! Input from agents: output and events of their processes, the events that dialects read from the output, and the ends
+//! of processes and connections.
+//!
+//! Owns the calls at agents that belong to no machine (`session/list` of clients, requests passed on to clients that
+//! speak ACP), and the state of reading: which processes have output that clients have no room for, and a message that
+//! a log line quoted. It passes events to machines through the router, and touches nothing of sessions but by their
+//! methods. It knows neither commands of clients nor names of agents.
 
-use super::Hub;
-use super::cx::HubCx;
+mod answers;
+mod backpressure;
+mod ends;
+pub(super) mod forwards;
+mod lines;
+mod listings;
+mod readable;
+mod requests;
+mod unusable_lines;
+mod updates;
+
 use crate::core::agent::Call;
 use crate::core::client_requests::RequestEnd;
-use crate::core::client_sink::ClientSinks;
-use crate::core::decision::{Decision, DecisionSource};
-use crate::core::dialect::AgentAnswer;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{
-    AgentEvent, Elicitation, HostRequestReceived, Original, Permission, Update,
-};
+use crate::core::effect::AgentId;
+use crate::core::error::Error;
+use crate::core::event::{AgentEvent, CallId, ListedSession};
+use crate::core::hub::agent_events::forwards::forwarded_answered;
+use crate::core::hub::agents::Agents;
+use crate::core::hub::cx::HubCx;
+use crate::core::hub::router::{Router, storage};
 use crate::core::ids::AgentRef;
-use crate::core::limits::Timeout;
-use crate::core::policy::Effect;
 use crate::core::request_key::RequestKey;
-use crate::core::session::{SessionMachine, UpdateOrigin};
+use crate::core::session::SessionMachine;
 use crate::core::turn_ending::Ending;
-use crate::proto::wire::Protocol;
-use tracing::{debug, warn};
+use std::collections::BTreeSet;
+use std::time::Instant;
 
-impl Hub {
+use answers::{agent_ready, call_done, closed, session_renamed};
+use forwards::AcpForwards;
+use listings::Listings;
+use requests::{elicitation, host_request, judge_call, permission, url_completed};
+use unusable_lines::QuotedMessage;
+use updates::{call_lost, update_of_call};
+
+/// Reader of what agents send.
+#[derive(Debug, Default)]
+pub(super) struct AgentEvents {
+    listings: Listings,
+    forwards: AcpForwards,
+    /// Processes with received output that their clients have no room for.
+    waiting: BTreeSet<AgentId>,
+    /// Message that was read out of a log line, and may follow on a line of its own.
+    quoted: Option<QuotedMessage>,
+    /// `true` once the program is to exit: no agent is started in place of one that ends.
+    is_ending: bool,
+}
+
+impl AgentEvents {
     /// Routes an event of an agent.
-    pub(super) fn event(&mut self, agent: AgentRef, event: AgentEvent<'_>, cx: &mut HubCx<'_>) {
+    fn event(
+        &mut self,
+        router: &mut Router,
+        agent: AgentRef,
+        event: AgentEvent<'_>,
+        cx: &mut HubCx<'_>,
+    ) {
         if !matches!(event, AgentEvent::Update { .. }) {
-            self.number_unsent(cx.clients);
+            storage::number_unsent(router, cx.clients);
             if let Some(key) = event.request_key() {
-                self.end_request(agent, key, RequestEnd::IdReused, cx);
+                self.end_request(router, agent, key, RequestEnd::IdReused, cx);
             }
         }
         match event {
@@ -34,32 +73,30 @@ impl Hub {
                 session,
                 update,
                 original,
-            } => self.update_of_call(agent, &session, update, original, cx),
-            AgentEvent::CallLost(lost) => self.call_lost(agent, &lost, cx),
-            AgentEvent::Permission(permission) => {
-                self.permission(agent, *permission, cx);
-            }
-            AgentEvent::ToolHook(call) => self.judge_call(agent, *call, cx),
-            AgentEvent::Elicitation(asked) => self.elicitation(agent, *asked, cx),
-            AgentEvent::UrlCompleted { id } => self.url_completed(&id, cx.clients),
-            AgentEvent::Wanted(wanted) => self.host_request(agent, *wanted, cx),
-            AgentEvent::Forward(message) => self.forward_to_client(agent, &message, cx.clients),
+            } => update_of_call(router, agent, &session, update, original, cx),
+            AgentEvent::CallLost(lost) => call_lost(router, agent, &lost, cx),
+            AgentEvent::Permission(asked) => permission(router, agent, *asked, cx),
+            AgentEvent::ToolHook(call) => judge_call(router, agent, *call, cx),
+            AgentEvent::Elicitation(asked) => elicitation(router, agent, *asked, cx),
+            AgentEvent::UrlCompleted { id } => url_completed(router.sessions_mut(), &id, cx),
+            AgentEvent::Wanted(wanted) => host_request(router, agent, *wanted, cx),
+            AgentEvent::Forward(message) => self.forwards.pass_on(router, agent, &message, cx),
             AgentEvent::Forwarded { call, result } => {
-                self.forwarded_answered(agent, call, result, cx.clients);
+                forwarded_answered(router.agents_mut(), agent, (call, result), cx.clients);
             }
             AgentEvent::Withdrawn { key } => {
-                self.end_request(agent, &key, RequestEnd::Withdrawn, cx);
+                self.end_request(router, agent, &key, RequestEnd::Withdrawn, cx);
             }
             AgentEvent::TurnEnded { call, end } => {
                 let ending = Ending::Answered(end);
-                if let Some(Call::Prompt { session }) = self.agents.take_call(agent, call) {
-                    self.with(&session, cx, |session, cx| {
+                if let Some(Call::Prompt { session }) = router.agents_mut().take_call(agent, call) {
+                    router.with(&session, cx, |session, cx| {
                         session.prompt_answered(call, ending, cx);
                     });
                 }
             }
             AgentEvent::TurnFailing { session, failing } => {
-                let session = self.routed(agent, &session);
+                let session = router.routed(agent, &session);
                 if let Some(running) = session.and_then(|s| s.turns.prompted_mut()) {
                     running.turn.note_failure(failing);
                 }
@@ -69,8 +106,8 @@ impl Hub {
                 agent_session,
                 state,
             } => {
-                if let Some(Call::Open { session }) = self.agents.take_call(agent, call) {
-                    self.with(&session, cx, |session, cx| {
+                if let Some(Call::Open { session }) = router.agents_mut().take_call(agent, call) {
+                    router.with(&session, cx, |session, cx| {
                         session.opened(agent_session, &state, cx);
                     });
                 }
@@ -79,321 +116,192 @@ impl Hub {
                 call,
                 sessions,
                 next,
-            } => self.listed(agent, call, sessions, next, cx),
+            } => self.listed(router, agent, call, sessions, next, cx),
             AgentEvent::Set { call, state } => {
-                if let Some(Call::Set(set)) = self.agents.take_call(agent, call) {
+                if let Some(Call::Set(set)) = router.agents_mut().take_call(agent, call) {
                     let id = set.session.clone();
-                    self.with(&id, cx, |session, cx| {
+                    router.with(&id, cx, |session, cx| {
                         session.was_set(call, set, Ok(&state), cx);
                     });
                 }
             }
-            AgentEvent::Done { call } => self.call_done(agent, call, cx),
+            AgentEvent::Done { call } => call_done(router, agent, call, cx),
             AgentEvent::Failed { call, error } => {
-                self.call_failed(agent, call, error, cx);
+                self.call_failed(router, agent, call, error, cx);
             }
-            AgentEvent::Ready(info) => self.agent_ready(agent, info, cx),
-            AgentEvent::NotReady(error) => self.agent_failed(agent, &error, cx),
+            AgentEvent::Ready(info) => agent_ready(router, agent, info, cx),
+            AgentEvent::NotReady(error) => self.agent_failed(router, agent, &error, cx),
             AgentEvent::SessionLost { session, error } => {
-                self.with_routed(agent, &session, cx, |session, cx| {
+                router.with_routed(agent, &session, cx, |session, cx| {
                     session.session_lost(&error, cx);
                 });
             }
             AgentEvent::SessionRenamed { session, to } => {
-                let connection = self.agents.get_mut(agent).connection_mut();
-                let id = connection.and_then(|c| c.directory.rename(&session, to.clone()));
-                if let Some(id) = id {
-                    self.with(&id, cx, |session, cx| session.renamed(to, cx));
-                }
+                session_renamed(router, agent, &session, to, cx);
             }
             AgentEvent::QueuedPromptBegan { call } => {
-                if let Some(Call::Prompt { session }) = self.agents.call(agent, call) {
+                if let Some(Call::Prompt { session }) = router.agents().call(agent, call) {
                     let id = session.clone();
-                    self.with(&id, cx, SessionMachine::begin_prompt);
+                    router.with(&id, cx, SessionMachine::begin_prompt);
                 }
             }
             AgentEvent::BackgroundTurnBegan { session } => {
-                self.with_routed(agent, &session, cx, |session, cx| {
+                router.with_routed(agent, &session, cx, |session, cx| {
                     session.background_begins(cx);
                 });
             }
             AgentEvent::BackgroundTurnEnded { session, end } => {
-                self.with_routed(agent, &session, cx, |session, cx| {
+                router.with_routed(agent, &session, cx, |session, cx| {
                     session.finish_unprompted(&end, cx);
                 });
             }
         }
     }
 
-    /// Routes the report that the user has visited the address of an elicitation.
-    fn url_completed(&mut self, id: &str, clients: &mut dyn ClientSinks) {
-        let mut known = false;
-        self.sessions.for_each_awake(|session| {
-            known |= session
-                .talk
-                .turns
-                .url_completed(id, &mut session.talk.output, clients);
-        });
-        if !known {
-            debug!(id, "URL of an unknown turn was opened");
-        }
-    }
-
-    /// Routes an update that names no tool call. The hot path is an update of a running turn.
-    pub(super) fn take_update(
+    /// Handles a page of the agent's session list.
+    fn listed(
         &mut self,
+        router: &mut Router,
         agent: AgentRef,
-        agent_session: &str,
-        update: &Update<'_>,
-        original: Original<'_>,
-        cx: &mut HubCx<'_>,
-    ) -> bool {
-        self.shared.counters.updates += 1;
-        let may_have_run = match self
-            .routed(agent, agent_session)
-            .and_then(|session| session.turn_update(update, original, cx.now, cx.clients))
-        {
-            Some(may_have_run) => may_have_run,
-            None => self.other_update(agent, agent_session, update, original, cx),
-        };
-        if self.shared.clients.have_acp() {
-            self.pass_update(agent, agent_session, update, original, cx.clients);
-        }
-        may_have_run
-    }
-
-    /// Passes an update on to the clients of its session that speak ACP.
-    fn pass_update(
-        &mut self,
-        agent: AgentRef,
-        agent_session: &str,
-        update: &Update<'_>,
-        original: Original<'_>,
-        clients: &mut dyn ClientSinks,
-    ) {
-        let machine = self.agents.get(agent);
-        let is_acp = machine.spec().protocol == Protocol::Acp;
-        let Some(directory) = machine.connection().map(|connection| &connection.directory) else {
-            return;
-        };
-        let own = directory.session(agent_session);
-        let Some(id) = own.or_else(|| directory.owner(agent_session)) else {
-            return;
-        };
-        let origin = UpdateOrigin {
-            session: agent_session,
-            is_of_subagent: own.is_none(),
-            is_acp,
-        };
-        if let Some(session) = self.sessions.get_mut(id) {
-            session.pass_update(origin, update, original, clients);
-        }
-    }
-
-    /// Routes an update that does not belong to a running turn. Returns `true` if a tool may have run without
-    /// a permission request.
-    fn other_update(
-        &mut self,
-        agent: AgentRef,
-        agent_session: &str,
-        update: &Update<'_>,
-        original: Original<'_>,
-        cx: &mut HubCx<'_>,
-    ) -> bool {
-        let Some(connection) = self.agents.get_mut(agent).connection_mut() else {
-            return false;
-        };
-        let Some(route) = connection.directory.route(agent_session) else {
-            let directory = &mut connection.directory;
-            directory.note_early(agent_session, update, original, cx.now);
-            if matches!(update, Update::Tool(_)) {
-                self.call_of_unknown_session(agent, agent_session, cx);
-            }
-            return false;
-        };
-        let taken = self.with(&route.session, cx, |session, cx| {
-            session.other_update(route.subagent.as_deref(), update, original, cx)
-        });
-        taken.unwrap_or(false)
-    }
-
-    /// Returns the session with this agent session id.
-    #[inline]
-    pub(super) fn routed(
-        &mut self,
-        agent: AgentRef,
-        agent_session: &str,
-    ) -> Option<&mut SessionMachine> {
-        let connection = self.agents.get(agent).connection()?;
-        let id = connection.directory.session(agent_session)?;
-        self.sessions.get_mut(id)
-    }
-
-    pub(super) fn with_routed<T>(
-        &mut self,
-        agent: AgentRef,
-        agent_session: &str,
-        cx: &mut HubCx<'_>,
-        act: impl FnOnce(&mut SessionMachine, &mut crate::core::cx::Cx<'_>) -> T,
-    ) -> Option<T> {
-        let connection = self.agents.get(agent).connection()?;
-        let id = connection.directory.session(agent_session)?.clone();
-        self.with(&id, cx, act)
-    }
-
-    /// Returns the acpipe ids of the session and the subagent with this agent session id.
-    fn route(&self, agent: AgentRef, agent_session: &str) -> Option<(String, Option<String>)> {
-        let connection = self.agents.get(agent).connection()?;
-        let route = connection.directory.route(agent_session)?;
-        Some((route.session, route.subagent))
-    }
-
-    fn permission(&mut self, agent: AgentRef, mut permission: Permission<'_>, cx: &mut HubCx<'_>) {
-        let routed = self.route(agent, &permission.session);
-        let asked = routed.and_then(|(id, subagent)| {
-            self.with(&id, cx, |session, cx| {
-                let subagent = subagent.as_deref();
-                session.talk.turns.identify_asked_call(
-                    subagent,
-                    &mut permission.tool,
-                    session.talk.output.log(),
-                );
-                session.permission(subagent, &permission, cx);
-            })
-        });
-        if asked.is_none() {
-            let session = &permission.session;
-            warn!(%session, "refused a question of a session that is not open");
-            let cancelled = Decision::cancelled(DecisionSource::End);
-            if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
-                connection.answer(&permission.key, AgentAnswer::Permission(&cancelled));
-            }
-        }
-    }
-
-    fn judge_call(&mut self, agent: AgentRef, mut call: Permission<'_>, cx: &mut HubCx<'_>) {
-        let routed = self.route(agent, &call.session);
-        let judged = routed.and_then(|(id, subagent)| {
-            self.with(&id, cx, |session, cx| {
-                session.talk.turns.identify_asked_call(
-                    subagent.as_deref(),
-                    &mut call.tool,
-                    session.talk.output.log(),
-                );
-                session.judge_call(subagent.as_deref(), &call, cx);
-            })
-        });
-        if judged.is_none() {
-            warn!(session = %call.session, "refused a tool of a session that is not open");
-            if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
-                connection.answer(&call.key, AgentAnswer::Hook(Effect::Deny));
-            }
-        }
-    }
-
-    /// Routes an elicitation. The agent's machine handles one that belongs to no session.
-    fn elicitation(&mut self, agent: AgentRef, mut asked: Elicitation<'_>, cx: &mut HubCx<'_>) {
-        let named = asked.session.as_deref();
-        let named = named.and_then(|session| self.route(agent, session));
-        let (session, subagent) = named.unzip();
-        let prompted = || match self.agents.call(agent, asked.call?)? {
-            Call::Prompt { session } => Some(session.clone()),
-            _ => None,
-        };
-        if let Some(id) = session.or_else(prompted) {
-            self.with(&id, cx, |session, cx| {
-                let own = asked
-                    .tool
-                    .as_deref()
-                    .and_then(|id| session.talk.turns.call_named(id, session.talk.output.log()));
-                asked.tool = own.map(Into::into).or(asked.tool.take());
-                session.elicitation(subagent.flatten().as_deref(), asked, cx);
-            });
-            return;
-        }
-        let is_asked = self.with_agent(agent, cx, |agent, cx| agent.ask_without_session(asked, cx));
-        if is_asked {
-            self.wait_for_user(agent);
-        }
-    }
-
-    /// Extends the timeouts of calls to the agent by the time that the user has to answer an elicitation
-    /// outside of an open session.
-    fn wait_for_user(&mut self, agent: AgentRef) {
-        let limits = self.agents.get(agent).limits(&self.shared.settings);
-        let Some(by) = limits.of(Timeout::Answer) else {
-            return;
-        };
-        self.agents.get_mut(agent).wait_for_user(by);
-        self.sessions.for_each_awake(|session| {
-            if session.is_opening() && session.agent == agent {
-                session.postpone(by);
-            }
-        });
-    }
-
-    fn host_request(
-        &mut self,
-        agent: AgentRef,
-        wanted: HostRequestReceived<'_>,
+        call: CallId,
+        sessions: Vec<ListedSession>,
+        next: Option<String>,
         cx: &mut HubCx<'_>,
     ) {
-        let HostRequestReceived {
-            session,
-            key,
-            request,
-            method,
-            acp,
-        } = wanted;
-        let routed = self.route(agent, &session).map(|(id, _)| id);
-        let id = routed.filter(|id| self.sessions.contains_key(id));
-        if let Some(id) = id {
-            let original = acp.map(|params| (&*method, params));
-            self.with(&id, cx, |session, cx| {
-                session.host_request(key, request, original, cx);
-            });
+        let asked = router.agents_mut().take_call(agent, call);
+        if let Some(Call::ListAll) = asked {
+            self.listings
+                .agent_listed(router, call, Some((sessions, next)), cx);
             return;
         }
-        let message =
-            format!("session {session:?} not found: acpipe cannot serve files or terminals for it");
-        let error = Error::new(ErrorKind::InvalidParams, message);
-        if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
-            connection.answer(&key, AgentAnswer::Host(Err(&error)));
+        let ids: Vec<String> = sessions.into_iter().map(|session| session.id).collect();
+        let page = Some((ids.as_slice(), next.as_deref()));
+        match asked {
+            Some(Call::List { session }) => {
+                router.with(&session, cx, |session, cx| {
+                    session.listed(page, cx);
+                });
+            }
+            Some(Call::LookUp { session }) => {
+                router.with(&session, cx, |session, cx| {
+                    session.looked_up(page, cx);
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Handles a failed call.
+    fn call_failed(
+        &mut self,
+        router: &mut Router,
+        agent: AgentRef,
+        call: CallId,
+        error: Error,
+        cx: &mut HubCx<'_>,
+    ) {
+        let Some(asked) = router.agents_mut().take_call(agent, call) else {
+            return;
+        };
+        match asked {
+            Call::Open { session } => {
+                router.with(&session, cx, |session, cx| {
+                    session.open_refused(error, cx);
+                });
+            }
+            Call::Set(set) => {
+                let id = set.session.clone();
+                router.with(&id, cx, |session, cx| {
+                    session.was_set(call, set, Err(error), cx);
+                });
+            }
+            Call::List { session } => {
+                router.with(&session, cx, |session, cx| {
+                    session.listed(None, cx);
+                });
+            }
+            Call::LookUp { session } => {
+                router.with(&session, cx, |session, cx| {
+                    session.looked_up(None, cx);
+                });
+            }
+            Call::ListAll => self.listings.agent_listed(router, call, None, cx),
+            Call::Sign => router.with_agent(agent, cx, |agent, cx| {
+                agent.sign_in_answered(call, &Err(error), cx);
+            }),
+            // The session may be opened again after a refusal, too.
+            Call::Close { agent_session } => closed(router, agent, &agent_session, cx),
+            Call::Forward { token } => cx.clients.reply(token, Err(error)),
+            Call::Prompt { session } => {
+                let ending = Ending::Failed(error);
+                router.with(&session, cx, |session, cx| {
+                    session.prompt_answered(call, ending, cx);
+                });
+            }
         }
     }
 
     /// Ends the open request of the agent with this key.
     fn end_request(
         &mut self,
+        router: &mut Router,
         agent: AgentRef,
         key: &RequestKey,
         how: RequestEnd,
         cx: &mut HubCx<'_>,
     ) {
         let is_withdrawn = how == RequestEnd::Withdrawn;
-        if !is_withdrawn && self.shared.client_requests.is_empty() {
+        if !is_withdrawn && router.shared().client_requests.is_empty() {
             return;
         }
-        if self.with_agent(agent, cx, |agent, cx| agent.withdrawn(key, cx))
-            || is_withdrawn && self.forward_withdrawn(agent, key, cx.clients)
+        if router.with_agent(agent, cx, |agent, cx| agent.withdrawn(key, cx))
+            || is_withdrawn && self.forwards.withdrawn(router, agent, key, cx)
         {
             return;
         }
-        let number = self.agents.get(agent).connection().map_or(0, |c| c.number);
+        let number = router
+            .agents()
+            .get(agent)
+            .connection()
+            .map_or(0, |c| c.number);
         let find = |has: &dyn Fn(&SessionMachine) -> bool| {
-            let mut sessions = self.sessions.values();
+            let mut sessions = router.sessions().values();
             let found = sessions.find(|session| has(session))?;
             Some(found.id.clone())
         };
         if let Some(id) = find(&|session| session.has_request(number, key, how)) {
-            self.with(&id, cx, |session, cx| {
+            router.with(&id, cx, |session, cx| {
                 session.end_request(key, how, cx);
             });
         } else if is_withdrawn && let Some(id) = find(&|session| session.has_host_call(number, key))
         {
-            self.with(&id, cx, |session, cx| {
+            router.with(&id, cx, |session, cx| {
                 session.host_call_withdrawn(key, cx);
             });
         }
+    }
+
+    pub(super) fn listings(&mut self) -> &mut Listings {
+        &mut self.listings
+    }
+
+    pub(super) fn forwards(&mut self) -> &mut AcpForwards {
+        &mut self.forwards
+    }
+
+    /// Returns when the first wait for the list of an agent ends.
+    pub(super) fn lists_until(&self) -> Option<Instant> {
+        self.listings.deadline()
+    }
+
+    /// Returns `true` if output of the agent was received that its clients have no room for.
+    pub(super) fn has_output_of(&self, agents: &Agents, agent: AgentRef) -> bool {
+        let mut waiting = self.waiting.iter();
+        waiting.any(|id| agents.with_process(*id) == Some(agent))
+    }
+
+    /// Has agents that end not started again, since the program is to exit.
+    pub(super) fn end(&mut self) {
+        self.is_ending = true;
     }
 }

@@ -4,10 +4,14 @@ use crate::core::agent::{AgentMachine, Call, DEFAULT_AGENT};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::client::ClientId;
 use crate::core::effect::AgentId;
+use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
 use crate::core::ids::AgentRef;
 use crate::proto::wire::AgentSource;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Maximum number of different agent definitions of clients. Agents are never removed.
+const MOST_DEFINITIONS: usize = 1024;
 
 /// All agents. The first is the default agent. Agents are never removed.
 #[derive(Default)]
@@ -36,6 +40,26 @@ impl Agents {
         let agent = self.add(definition.clone());
         self.set_scope(agent, definition);
         agent
+    }
+
+    /// Returns the agent with this definition that only clients with settings of their own can name, and adds it if it
+    /// does not exist.
+    ///
+    /// # Errors
+    /// There are too many different agent definitions.
+    pub(super) fn scoped(&mut self, definition: AgentDefinition) -> Result<AgentRef, Error> {
+        if let Some(agent) = self.find_scoped(&definition) {
+            return Ok(agent);
+        }
+        let all = self.present();
+        let all = all.filter(|agent| self.is_scoped(*agent));
+        if all.count() >= MOST_DEFINITIONS {
+            let message = format!(
+                "the daemon has {MOST_DEFINITIONS} different agent definitions; restart it with `acpipe daemon restart`"
+            );
+            return Err(Error::new(ErrorKind::Overloaded, message));
+        }
+        Ok(self.add_scoped(definition))
     }
 
     /// Restricts an agent to clients whose settings give it this definition. It stays the same agent for them if its

@@ -9,12 +9,17 @@ impl Hub {
     #[must_use]
     pub fn metrics(&self) -> HubMetrics {
         let mut metrics = HubMetrics {
-            counters: self.shared.counters.clone(),
-            clients: count(self.shared.clients.ids()),
-            agents_running: count(self.agents.iter().filter(|a| a.connection().is_some())),
+            counters: self.router.shared().counters.clone(),
+            clients: count(self.router.shared().clients.ids()),
+            agents_running: count(
+                self.router
+                    .agents()
+                    .iter()
+                    .filter(|a| a.connection().is_some()),
+            ),
             ..HubMetrics::default()
         };
-        for session in self.sessions.values() {
+        for session in self.router.sessions().values() {
             add_session(&mut metrics, session);
         }
         metrics

@@ -42,13 +42,14 @@ use std::time::Instant;
 
 impl Hub {
     fn status(&self, now: Instant) -> AgentStatus {
-        self.agents
+        self.router
+            .agents()
             .get(Agents::DEFAULT)
-            .status(&self.shared.settings.secrets, now)
+            .status(&self.router.shared().settings.secrets, now)
     }
 
     fn connection(&mut self) -> &mut Connection {
-        let agent = self.agents.get_mut(Agents::DEFAULT);
+        let agent = self.router.agents_mut().get_mut(Agents::DEFAULT);
         agent.connection_mut().expect("the agent is connected")
     }
 }

@@ -6,6 +6,7 @@
 
 use super::Hub;
 use super::cx::HubCx;
+use super::router::{hosting, panics, storage};
 use crate::core::agent::TimeoutFailure;
 use crate::core::agent::timers::AgentTimer;
 use crate::core::effect::AgentId;
@@ -57,10 +58,14 @@ impl Hub {
     /// Returns the next deadline for [`Hub::tick`], and the name of its timer.
     #[must_use]
     pub fn deadline(&self) -> Due {
-        let settings = &self.shared.settings;
-        let agents = self.agents.iter();
+        let settings = &self.router.shared().settings;
+        let agents = self.router.agents().iter();
         let agents = agents.filter_map(|agent| agent.deadline(settings));
-        let sessions = self.sessions.awake().filter_map(SessionMachine::deadline);
+        let sessions = self
+            .router
+            .sessions()
+            .awake()
+            .filter_map(SessionMachine::deadline);
         let own = HubTimer::ALL.into_iter();
         let own = own.filter_map(|timer| Some((self.due(timer)?, timer.name())));
         agents.chain(sessions).chain(own).min_by_key(|(at, _)| *at)
@@ -68,9 +73,9 @@ impl Hub {
 
     /// Expires all timers that are due: of the agents, the sessions and the hub.
     pub fn tick(&mut self, cx: &mut HubCx<'_>) {
-        self.catch_and_repair(cx, |hub, cx| {
-            hub.number_unsent(cx.clients);
-            for agent in hub.agents.all() {
+        panics::catch_and_repair(self, cx, |hub, cx| {
+            storage::number_unsent(&mut hub.router, cx.clients);
+            for agent in hub.router.agents().all() {
                 hub.tick_agent(agent, cx);
             }
             hub.tick_sessions(cx);
@@ -85,11 +90,18 @@ impl Hub {
 
     fn tick_agent(&mut self, agent: AgentRef, cx: &mut HubCx<'_>) {
         for timer in AgentTimer::ALL {
-            let failed = self.with_agent(agent, cx, |agent, cx| agent.tick(timer, cx));
+            let failed = self
+                .router
+                .with_agent(agent, cx, |agent, cx| agent.tick(timer, cx));
             for TimeoutFailure { error, process } in failed {
                 match process {
-                    Some(child) => self.process_failed(agent, child, &error, cx),
-                    None => self.agent_failed(agent, &error, cx),
+                    Some(child) => {
+                        self.events
+                            .process_failed(&mut self.router, agent, child, &error, cx);
+                    }
+                    None => self
+                        .events
+                        .agent_failed(&mut self.router, agent, &error, cx),
                 }
             }
         }
@@ -97,8 +109,8 @@ impl Hub {
 
     fn tick_sessions(&mut self, cx: &mut HubCx<'_>) {
         for id in self.sessions_due(cx.now, SessionMachine::deadline) {
-            let others_run = self.others_run(&id);
-            self.with(&id, cx, |session, cx| {
+            let others_run = self.router.sessions().others_run(&id);
+            self.router.with(&id, cx, |session, cx| {
                 session.tick(others_run, cx);
             });
         }
@@ -108,7 +120,7 @@ impl Hub {
     /// client does not read.
     #[must_use]
     pub fn turn_deadline(&self) -> Due {
-        let sessions = self.sessions.awake();
+        let sessions = self.router.sessions().awake();
         let turns = sessions.filter_map(SessionMachine::turn_deadline);
         let timer = HubTimer::TotalLimit;
         let calls = self.due(timer).map(|at| (at, timer.name()));
@@ -118,8 +130,8 @@ impl Hub {
     /// Cancels the turns that have reached the limit on their whole length.
     pub fn tick_turn_limits(&mut self, cx: &mut HubCx<'_>) {
         for id in self.sessions_due(cx.now, SessionMachine::turn_deadline) {
-            self.catch_and_repair(cx, |hub, cx| {
-                hub.with(&id, cx, SessionMachine::end_overlong);
+            panics::catch_and_repair(self, cx, |hub, cx| {
+                hub.router.with(&id, cx, SessionMachine::end_overlong);
             });
         }
         self.end_overlong_calls(cx);
@@ -127,18 +139,18 @@ impl Hub {
 
     fn sessions_due(&self, now: Instant, deadline: fn(&SessionMachine) -> Due) -> Vec<String> {
         let is_due = |s: &&SessionMachine| deadline(s).is_some_and(|(at, _)| at <= now);
-        let due = self.sessions.awake().filter(is_due);
+        let due = self.router.sessions().awake().filter(is_due);
         due.map(|session| session.id.clone()).collect()
     }
 
     /// Returns when a timer of the hub is due; `None` if it is not running.
     pub(super) fn due(&self, timer: HubTimer) -> Option<Instant> {
         match timer {
-            HubTimer::SessionLists => self.listings.iter().filter_map(|l| l.until).min(),
-            HubTimer::IdleCheck => self.idle.deadline().filter(|_| !self.is_ending()),
-            HubTimer::Terminals => self.hosting.host.deadline(),
-            HubTimer::StoreAnswer => self.store_limits().min(),
-            HubTimer::TotalLimit => self.total_limits.deadline(),
+            HubTimer::SessionLists => self.events.lists_until(),
+            HubTimer::IdleCheck => self.lifecycle.idle_check_at(),
+            HubTimer::Terminals => self.router.hosting().host.deadline(),
+            HubTimer::StoreAnswer => storage::store_limits(self.router.shared()).min(),
+            HubTimer::TotalLimit => self.lifecycle.limit_passes_at(),
         }
     }
 
@@ -149,17 +161,15 @@ impl Hub {
         reason = "a timer that is not postponed says why"
     )]
     pub fn postpone(&mut self, by: Duration) {
-        for agent in self.agents.iter_mut() {
+        for agent in self.router.agents_mut().iter_mut() {
             agent.postpone(by);
         }
-        self.sessions.for_each_awake(|session| session.postpone(by));
+        self.router
+            .sessions_mut()
+            .for_each_awake(|session| session.postpone(by));
         for timer in HubTimer::ALL {
             match timer {
-                HubTimer::SessionLists => {
-                    for until in self.listings.iter_mut().filter_map(|l| l.until.as_mut()) {
-                        *until += by;
-                    }
-                }
+                HubTimer::SessionLists => self.events.listings().postpone(by),
                 // The check does not end anything that is in use.
                 HubTimer::IdleCheck => {}
                 // Received output is shown as soon as the client reads.
@@ -175,12 +185,12 @@ impl Hub {
     /// Extends the timers of one agent and its sessions by the time in which the output of its process was
     /// not read.
     pub fn postpone_agent(&mut self, id: AgentId, by: Duration) {
-        let Some(agent) = self.agents.with_process(id) else {
+        let Some(agent) = self.router.agents().with_process(id) else {
             return;
         };
-        self.agents.get_mut(agent).postpone(by);
-        for id in self.sessions_of(agent) {
-            if let Some(session) = self.sessions.get_mut(&id) {
+        self.router.agents_mut().get_mut(agent).postpone(by);
+        for id in self.router.sessions().ids_of(agent) {
+            if let Some(session) = self.router.sessions_mut().get_mut(&id) {
                 session.postpone(by);
             }
         }
@@ -189,10 +199,13 @@ impl Hub {
     /// Handles a timer that is due.
     fn expire(&mut self, timer: HubTimer, cx: &mut HubCx<'_>) {
         match timer {
-            HubTimer::SessionLists => self.time_out_listings(cx),
-            HubTimer::IdleCheck => self.check_idle(cx),
-            HubTimer::Terminals => self.show_terminals(cx),
-            HubTimer::StoreAnswer => self.time_out_store(cx),
+            HubTimer::SessionLists => self.events.listings().time_out(&mut self.router, cx),
+            HubTimer::IdleCheck => {
+                self.lifecycle
+                    .check_idle(&mut self.router, &mut self.events, cx);
+            }
+            HubTimer::Terminals => hosting::show_terminals(&mut self.router, cx),
+            HubTimer::StoreAnswer => storage::time_out_store(&mut self.router, cx),
             HubTimer::TotalLimit => self.end_overlong_calls(cx),
         }
     }

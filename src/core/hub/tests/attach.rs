@@ -307,7 +307,7 @@ fn others_learn_by_whom_a_request_was_answered() {
     let by = DecisionSource::OtherClient(phone);
     assert_eq!(t.sinks.0[&A].withdrawn, [(ask, by)]);
     let mut names = Vec::new();
-    let session = t.hub.sessions.get("s").unwrap();
+    let session = t.hub.router.sessions().get("s").unwrap();
     session
         .talk
         .output

@@ -254,11 +254,11 @@ fn stored_session_that_got_the_id_later_has_it() {
         let hello = play.sent();
         // The restore waits for the search; the agent starts meanwhile.
         assert_eq!(play.hello(&hello), Value::Null);
-        let tickets = play.hub.shared.pending_store_replies.keys();
+        let tickets = play.hub.router.shared().pending_store_replies.keys();
         let ticket = *tickets.last().expect("a search");
         let mut found = card("other", since, created);
         found.agents[0].agent = {
-            let session = play.hub.sessions.get("a").unwrap();
+            let session = play.hub.router.sessions().get("a").unwrap();
             session.known.given()[0].agent.clone()
         };
         // A card of an open session is older than the session.

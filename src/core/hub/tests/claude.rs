@@ -152,7 +152,7 @@ fn closed() -> (Play, Value) {
     play.opens(json!({}));
     play.shakes_hands();
     let id = {
-        let mut sessions = play.hub.sessions.values();
+        let mut sessions = play.hub.router.sessions().values();
         let id = sessions.find_map(|session| session.agent_session());
         json!({ "agentSessionId": id.unwrap() })
     };

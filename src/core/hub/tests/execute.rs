@@ -123,7 +123,7 @@ fn invalid_execute_calls_start_nothing() {
         assert_eq!(error.kind, ErrorKind::InvalidParams, "{error}");
         assert_eq!(error.data["field"], field);
         assert!(play.hub.effects(play.now).is_empty(), "{wish}");
-        assert_eq!(play.hub.sessions.keys().count(), 0, "{wish}");
+        assert_eq!(play.hub.router.sessions().keys().count(), 0, "{wish}");
     }
 }
 
@@ -147,7 +147,7 @@ fn crashed_agent_is_tried_three_times() {
     assert_eq!(summary["attempts"], 3);
     assert_eq!(summary["errors"][0]["kind"], "agentExited");
     assert_eq!(summary["text"], "last");
-    assert_eq!(play.hub.sessions.keys().count(), 0);
+    assert_eq!(play.hub.router.sessions().keys().count(), 0);
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn agent_that_fails_to_start_is_tried_three_times() {
     play.crash();
     assert_eq!(play.failed(call), Some(ErrorKind::AgentStart));
     play.hub.tick(&mut HubCx::new(play.now, &mut play.client));
-    assert_eq!(play.hub.sessions.keys().count(), 0);
+    assert_eq!(play.hub.router.sessions().keys().count(), 0);
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn cancel_ends_a_call_at_any_time() {
     play.crash();
     cancel(&mut play);
     assert_eq!(play.result(call)["stopReason"], "cancelled");
-    assert_eq!(play.hub.sessions.keys().count(), 0);
+    assert_eq!(play.hub.router.sessions().keys().count(), 0);
     // While the agent works.
     let mut play = Play::with(Box::new(NoStore));
     let call = play.execute(&wish);
@@ -246,7 +246,7 @@ fn cancel_ends_a_call_at_any_time() {
     assert_eq!(play.sent()["method"], "session/cancel");
     play.answer(&prompt, &json!({"stopReason": "cancelled"}));
     assert_eq!(play.result(call)["stopReason"], "cancelled");
-    assert_eq!(play.hub.sessions.keys().count(), 0);
+    assert_eq!(play.hub.router.sessions().keys().count(), 0);
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn limit_of_a_call_ends_the_pause_between_attempts() {
     play.wait();
     let summary = play.result(call);
     assert_eq!(summary["errors"][0]["kind"], "timeout");
-    assert_eq!(play.hub.sessions.keys().count(), 0);
+    assert_eq!(play.hub.router.sessions().keys().count(), 0);
 }
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}"#;

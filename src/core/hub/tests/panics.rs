@@ -307,7 +307,7 @@ impl Play {
             .filter(|(session, _, _)| session == id);
         let numbers: Vec<u64> = own.map(|(_, seq, _)| *seq).collect();
         assert!(numbers.is_sorted(), "{numbers:?}");
-        let log = self.hub.sessions.get(id).unwrap().output.log();
+        let log = self.hub.router.sessions().get(id).unwrap().output.log();
         assert_eq!((log.corrupt(), log.open_turns().len()), (0, 0));
     }
 }

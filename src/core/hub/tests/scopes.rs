@@ -189,7 +189,7 @@ fn allowed_tools_of_an_agent_count_only_for_the_client_that_defined_it() {
     for way in WAYS {
         for mode in [Mode::Approve, Mode::Deny] {
             let mut t = daemon();
-            t.hub.shared.settings.policy = Mode::Deny.into();
+            t.hub.router.shared_mut().settings.policy = Mode::Deny.into();
             t.join(A, mode, &[]);
             t.join(B, Mode::Deny, &[]);
             t.connect_with(C, &json!({}));
@@ -237,8 +237,12 @@ fn other_command_of_a_registered_agent_leaves_its_tool_lists() {
         for client in [connecting, other] {
             let session = format!("{client:?}");
             t.ensure_own(client, &session);
-            let agent = t.hub.sessions.get(&session).unwrap().agent;
-            assert_eq!(t.hub.agents.get(agent).spec().command, "other", "{case}");
+            let agent = t.hub.router.sessions().get(&session).unwrap().agent;
+            assert_eq!(
+                t.hub.router.agents().get(agent).spec().command,
+                "other",
+                "{case}"
+            );
             assert_eq!(t.chosen_for(client, &session, "edit"), "n", "{case}");
             let want = execute[usize::from(client == B)];
             assert_eq!(t.chosen_for(client, &session, "execute"), want, "{case}");
@@ -327,8 +331,8 @@ fn other_command_of_a_registered_agent_holds_for_all_clients() {
     t.result(A, call);
     for (client, session) in [(A, "a"), (B, "b")] {
         t.ensure_own(client, session);
-        let agent = t.hub.sessions.get(session).unwrap().agent;
-        assert_eq!(t.hub.agents.get(agent).spec().command, "other");
+        let agent = t.hub.router.sessions().get(session).unwrap().agent;
+        assert_eq!(t.hub.router.agents().get(agent).spec().command, "other");
     }
     assert_eq!(t.agents.len(), 2);
 }
@@ -342,8 +346,8 @@ fn changed_environment_leaves_a_client_its_agent() {
     let call = t.call(A, Command::UpdateEnvironment(params(set)));
     t.result(A, call);
     t.ensure_own(A, "a");
-    let agent = t.hub.sessions.get("a").unwrap().agent;
-    let env = &t.hub.agents.get(agent).spec().env.0;
+    let agent = t.hub.router.sessions().get("a").unwrap().agent;
+    let env = &t.hub.router.agents().get(agent).spec().env.0;
     assert_eq!(env.get("X"), Some(&Some("1".to_owned())));
 }
 

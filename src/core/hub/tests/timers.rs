@@ -32,7 +32,11 @@ fn waiting_for(timer: HubTimer) -> Play {
                 until: Some(play.now + MINUTE),
                 call: StoreCall::List(token, params(json!({})), 0),
             };
-            play.hub.shared.pending_store_replies.insert(99, wait);
+            play.hub
+                .router
+                .shared_mut()
+                .pending_store_replies
+                .insert(99, wait);
         }
         HubTimer::TotalLimit => {
             play.ask(Command::Ensure(params(json!({ "timeoutMs": 60_000 }))));
@@ -49,7 +53,7 @@ fn waiting_for(timer: HubTimer) -> Play {
                 cwd: None,
                 output_limit: None,
             };
-            let host = &mut play.hub.hosting.host;
+            let host = &mut play.hub.router.hosting_mut().host;
             host.ask(Ticket(1), "s", &place, request);
             let Some(HostEffect::Start(id, _)) = host.take_effects().pop() else {
                 panic!("no terminal is started");

@@ -65,7 +65,7 @@ pub const FORWARDED: &[(&str, &str)] = &[
     // `Variables::fault`, in REASONS.
     ("src/core/agent/specs.rs", "why"),
     // `check_name` and `NameError`, in REASONS.
-    ("src/core/hub/catalog.rs", "why"),
+    ("src/core/hub/catalog/registration.rs", "why"),
     // The reason why an agent is locked: `locks.rs` and `undefined`, in REASONS.
     ("src/core/agent/specs.rs", "reason"),
     ("src/cli/agents/change.rs", "error to_string"),
@@ -91,7 +91,7 @@ pub const REASONS: &[(&str, &str)] = &[
     ("src/core/decision.rs", "phrase"),
     ("src/core/session/queue.rs", "fmt"),
     ("src/core/agent_names.rs", "fmt"),
-    ("src/core/hub/sessions.rs", "undefined"),
+    ("src/core/hub/catalog/stored_sessions.rs", "undefined"),
     ("src/core/session/settings.rs", "changed_since"),
     ("src/core/idle_timer.rs", "update_name"),
     ("src/proto/wire/environment.rs", "fault"),

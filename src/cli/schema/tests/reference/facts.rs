@@ -175,13 +175,13 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "limits",
         "| `turnId` | 256 bytes |",
-        "core/hub/prompts.rs",
+        "core/hub/commands/prompts.rs",
         "256",
     ),
     (
         "limits",
         "| agents that clients define | 64 |",
-        "core/hub/catalog.rs",
+        "core/hub/catalog/registration.rs",
         "64",
     ),
     (
@@ -206,13 +206,13 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "limits",
         "| live sessions | 64 if",
-        "core/hub/idle.rs",
+        "core/hub/router/room.rs",
         "64",
     ),
     (
         "limits",
         "else 1024 (`--max-sessions`)",
-        "core/hub/idle.rs",
+        "core/hub/router/room.rs",
         "1024",
     ),
     (
@@ -242,19 +242,19 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "limits",
         "10,000 chunks (1000 by default)",
-        "core/hub/history.rs",
+        "core/hub/commands/history.rs",
         "(10_000, 1000)",
     ),
     (
         "limits",
         "1000 entries (100 by default)",
-        "core/hub/history.rs",
+        "core/hub/page.rs",
         "(1000, 100)",
     ),
     (
         "limits",
         "1000 entries (100 by default)",
-        "core/hub/listing.rs",
+        "core/hub/agent_events/listings.rs",
         "(1000, 100)",
     ),
     (
@@ -297,7 +297,7 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "limits",
         "250 ms of silence |",
-        "core/session/opening.rs",
+        "core/session/restore.rs",
         "Duration::from_millis(250)",
     ),
     (

@@ -140,7 +140,7 @@ fn policy_decides_after_the_time_for_an_answer() {
         pass(&mut t, LAST_SECOND);
         assert_eq!(t.decided(), Some("n"), "{is_asked_before}");
         let mut by = Vec::new();
-        let session = t.hub.sessions.get("s").unwrap();
+        let session = t.hub.router.sessions().get("s").unwrap();
         session
             .talk
             .output
@@ -277,8 +277,11 @@ fn clients_stay_attached_to_a_session_that_was_unloaded() {
     for _ in 0..3 {
         pass(&mut t, limit);
     }
-    assert!(t.hub.sessions.get("s").is_none(), "it was unloaded");
-    assert_eq!(t.hub.idle.subscribers("s").unwrap().count(), 3);
+    assert!(
+        t.hub.router.sessions().get("s").is_none(),
+        "it was unloaded"
+    );
+    assert_eq!(t.hub.router.unloaded().subscribers("s").unwrap().count(), 3);
     t.leave(C);
     assert_eq!(
         presences(&t, A).last().unwrap(),

@@ -176,7 +176,7 @@ impl Play {
 fn answered_calls_leave_no_limit() {
     let (mut play, _, call) = Play::opening(&[], json!({}));
     play.answer(&call, &json!({"sessionId": "S"}));
-    let limit = |play: &Play| play.hub.total_limits.deadline();
+    let limit = |play: &Play| play.hub.lifecycle.limit_passes_at();
     assert_eq!(limit(&play), None);
     play.prompt(limited(json!({"message": "x"})));
     let call = play.sent();

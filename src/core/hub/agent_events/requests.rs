@@ -1,0 +1,157 @@
+//! Requests of agents to clients: permissions, elicitations, files and terminals, each passed to its session.
+
+use crate::core::agent::Call;
+use crate::core::decision::{Decision, DecisionSource};
+use crate::core::dialect::AgentAnswer;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{Elicitation, HostRequestReceived, Permission};
+use crate::core::hub::cx::HubCx;
+use crate::core::hub::router::Router;
+use crate::core::ids::AgentRef;
+use crate::core::limits::Timeout;
+use crate::core::policy::Effect;
+use crate::core::sessions::Sessions;
+use tracing::{debug, warn};
+
+/// Routes the report that the user has visited the address of an elicitation.
+pub(super) fn url_completed(sessions: &mut Sessions, id: &str, cx: &mut HubCx<'_>) {
+    let mut known = false;
+    sessions.for_each_awake(|session| {
+        known |= session
+            .talk
+            .turns
+            .url_completed(id, &mut session.talk.output, cx.clients);
+    });
+    if !known {
+        debug!(id, "URL of an unknown turn was opened");
+    }
+}
+
+pub(super) fn permission(
+    router: &mut Router,
+    agent: AgentRef,
+    mut permission: Permission<'_>,
+    cx: &mut HubCx<'_>,
+) {
+    let found = router.route(agent, &permission.session);
+    let asked = found.and_then(|(id, subagent)| {
+        router.with(&id, cx, |session, cx| {
+            let subagent = subagent.as_deref();
+            session.talk.turns.identify_asked_call(
+                subagent,
+                &mut permission.tool,
+                session.talk.output.log(),
+            );
+            session.permission(subagent, &permission, cx);
+        })
+    });
+    if asked.is_none() {
+        let session = &permission.session;
+        warn!(%session, "refused a question of a session that is not open");
+        let cancelled = Decision::cancelled(DecisionSource::End);
+        if let Some(connection) = router.agents_mut().get_mut(agent).connection_mut() {
+            connection.answer(&permission.key, AgentAnswer::Permission(&cancelled));
+        }
+    }
+}
+
+pub(super) fn judge_call(
+    router: &mut Router,
+    agent: AgentRef,
+    mut call: Permission<'_>,
+    cx: &mut HubCx<'_>,
+) {
+    let found = router.route(agent, &call.session);
+    let judged = found.and_then(|(id, subagent)| {
+        router.with(&id, cx, |session, cx| {
+            session.talk.turns.identify_asked_call(
+                subagent.as_deref(),
+                &mut call.tool,
+                session.talk.output.log(),
+            );
+            session.judge_call(subagent.as_deref(), &call, cx);
+        })
+    });
+    if judged.is_none() {
+        warn!(session = %call.session, "refused a tool of a session that is not open");
+        if let Some(connection) = router.agents_mut().get_mut(agent).connection_mut() {
+            connection.answer(&call.key, AgentAnswer::Hook(Effect::Deny));
+        }
+    }
+}
+
+/// Routes an elicitation. The agent's machine handles one that belongs to no session.
+pub(super) fn elicitation(
+    router: &mut Router,
+    agent: AgentRef,
+    mut asked: Elicitation<'_>,
+    cx: &mut HubCx<'_>,
+) {
+    let named = asked.session.as_deref();
+    let named = named.and_then(|session| router.route(agent, session));
+    let (session, subagent) = named.unzip();
+    let prompted = || match router.agents().call(agent, asked.call?)? {
+        Call::Prompt { session } => Some(session.clone()),
+        _ => None,
+    };
+    if let Some(id) = session.or_else(prompted) {
+        router.with(&id, cx, |session, cx| {
+            let own = asked
+                .tool
+                .as_deref()
+                .and_then(|id| session.talk.turns.call_named(id, session.talk.output.log()));
+            asked.tool = own.map(Into::into).or(asked.tool.take());
+            session.elicitation(subagent.flatten().as_deref(), asked, cx);
+        });
+        return;
+    }
+    let is_asked = router.with_agent(agent, cx, |agent, cx| agent.ask_without_session(asked, cx));
+    if is_asked {
+        wait_for_user(router, agent);
+    }
+}
+
+/// Extends the timeouts of calls to the agent by the time that the user has to answer an elicitation
+/// outside of an open session.
+fn wait_for_user(router: &mut Router, agent: AgentRef) {
+    let limits = router.agents().get(agent).limits(&router.shared().settings);
+    let Some(by) = limits.of(Timeout::Answer) else {
+        return;
+    };
+    router.agents_mut().get_mut(agent).wait_for_user(by);
+    router.sessions_mut().for_each_awake(|session| {
+        if session.is_opening() && session.agent == agent {
+            session.postpone(by);
+        }
+    });
+}
+
+pub(super) fn host_request(
+    router: &mut Router,
+    agent: AgentRef,
+    wanted: HostRequestReceived<'_>,
+    cx: &mut HubCx<'_>,
+) {
+    let HostRequestReceived {
+        session,
+        key,
+        request,
+        method,
+        acp,
+    } = wanted;
+    let found = router.route(agent, &session).map(|(id, _)| id);
+    let id = found.filter(|id| router.sessions().contains_key(id));
+    if let Some(id) = id {
+        let original = acp.map(|params| (&*method, params));
+        router.with(&id, cx, |session, cx| {
+            session.host_request(key, request, original, cx);
+        });
+        return;
+    }
+    let message =
+        format!("session {session:?} not found: acpipe cannot serve files or terminals for it");
+    let error = Error::new(ErrorKind::InvalidParams, message);
+    if let Some(connection) = router.agents_mut().get_mut(agent).connection_mut() {
+        connection.answer(&key, AgentAnswer::Host(Err(&error)));
+    }
+}

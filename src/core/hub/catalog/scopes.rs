@@ -1,0 +1,405 @@
+//! Clients with settings of their own.
+//!
+//! All clients of `acpipe serve` have the settings of the hub. A client of the daemon has those of its own command
+//! line, directory and configuration: the agents that it names, with their policies and limits, are separate from
+//! those of other clients. Clients with equal definitions share an agent.
+//!
+//! Owns the settings of each client, the client whose call is being handled, and which client gave or refused tools. It
+//! adds agents, and touches nothing else.
+
+use crate::core::agent_command::key;
+use crate::core::agent_definition::AgentDefinition;
+use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT};
+use crate::core::builtin_agents;
+use crate::core::builtin_definition::builtin_definition;
+use crate::core::client::ClientId;
+use crate::core::config::Settings;
+use crate::core::error::Error;
+use crate::core::hub::agents::Agents;
+use crate::core::ids::AgentRef;
+use crate::core::log::Identity;
+use crate::core::shared::Shared;
+use crate::core::terms::{CallerTerms, Terms};
+use crate::proto::wire::{AgentSource, SessionOptions};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Clients with settings of their own.
+#[derive(Default)]
+pub(in crate::core::hub) struct Scopes {
+    all: BTreeMap<ClientId, Scope>,
+    /// Client whose call is being handled or answered.
+    caller: ClientId,
+    /// Tools that clients refused when they opened a session. They hold for the client, also if another one opens the
+    /// session with other lists.
+    refused: BTreeMap<ClientId, BTreeMap<String, Vec<String>>>,
+    /// Clients that defined an agent, or gave it its list of allowed tools.
+    definers: BTreeMap<AgentRef, ClientId>,
+}
+
+/// Settings of a client.
+struct Scope {
+    settings: Box<Settings>,
+    default: AgentRef,
+}
+
+impl Scopes {
+    /// Sets the client whose call is being handled or answered.
+    pub(in crate::core::hub) fn set_caller(&mut self, client: ClientId) {
+        self.caller = client;
+    }
+
+    /// Returns the client whose call is being handled or answered.
+    pub(in crate::core::hub) fn caller(&self) -> ClientId {
+        self.caller
+    }
+
+    /// Removes a client that has left.
+    pub(in crate::core::hub) fn remove(&mut self, client: ClientId) {
+        self.all.remove(&client);
+        self.refused.remove(&client);
+    }
+
+    /// Notes that the client whose call is being handled defined an agent, or gave it its list of allowed tools.
+    pub(in crate::core::hub) fn set_definer(&mut self, agent: AgentRef) {
+        self.definers.insert(agent, self.caller);
+    }
+
+    /// Returns `true` if the list of allowed tools of an agent is that of the client whose call is being handled.
+    fn gave_list(&self, agent: AgentRef) -> bool {
+        self.definers.get(&agent) == Some(&self.caller)
+    }
+
+    /// Notes the tools that the client whose call is being handled refuses in a session, if it names some.
+    pub(in crate::core::hub) fn note_refused(&mut self, session: &str, tools: Vec<String>) {
+        if !tools.is_empty() {
+            let own = self.refused.entry(self.caller).or_default();
+            own.insert(session.to_owned(), tools);
+        }
+    }
+
+    /// Forgets the tools that clients refused in a session that is removed.
+    pub(in crate::core::hub) fn forget_refused(&mut self, session: &str) {
+        for own in self.refused.values_mut() {
+            own.remove(session);
+        }
+    }
+
+    fn of_caller(&self) -> Option<&Scope> {
+        self.all.get(&self.caller)
+    }
+}
+
+impl Scopes {
+    /// Gives a client settings of its own. Call it before the first call of the client.
+    ///
+    /// # Errors
+    /// There are too many different agent definitions.
+    pub(in crate::core::hub) fn join(
+        &mut self,
+        agents: &mut Agents,
+        client: ClientId,
+        settings: Box<Settings>,
+    ) -> Result<(), Error> {
+        let definition = complete(settings.default_agent.clone(), &settings);
+        let default = agents.scoped(definition)?;
+        let scope = Scope { settings, default };
+        self.all.insert(client, scope);
+        Ok(())
+    }
+
+    /// Returns the default agent of the client whose call is being handled.
+    pub(in crate::core::hub) fn default_agent(&self) -> AgentRef {
+        let own = self.of_caller();
+        own.map_or(Agents::DEFAULT, |scope| scope.default)
+    }
+
+    /// Returns the settings of the client whose call is being handled.
+    pub(in crate::core::hub) fn caller_settings<'a>(&'a self, shared: &'a Shared) -> &'a Settings {
+        let own = self.of_caller();
+        own.map_or(&shared.settings, |scope| &scope.settings)
+    }
+
+    /// Returns the agent of this name by the settings of the client whose call is being handled. An agent that is not in
+    /// them, since a client defined it for example, is given them as well. `None` if there is no such agent, or if the client
+    /// has the settings of the hub and no other client has given the agent a list of allowed tools.
+    pub(in crate::core::hub) fn scoped_agent(
+        &self,
+        agents: &mut Agents,
+        shared: &Shared,
+        name: &str,
+    ) -> Result<Option<AgentRef>, Error> {
+        let Some(scope) = self.of_caller() else {
+            return self.without_list_of_others(agents, shared, name);
+        };
+        if name == DEFAULT_AGENT || agents.get(scope.default).name() == name {
+            return Ok(Some(scope.default));
+        }
+        let settings = &scope.settings;
+        let configured = settings.agents.iter().find(|own| own.name == name);
+        let builtin = || builtin_agents::find(name).map(|own| builtin_definition(own, settings));
+        let definition = match configured.cloned().or_else(builtin) {
+            Some(own) => complete(own, settings),
+            None => match agents.find(name) {
+                Some(shared) => self.restricted(agents, shared, settings),
+                None => return Ok(None),
+            },
+        };
+        agents.scoped(definition).map(Some)
+    }
+
+    /// Adds the configured agents of the client whose call is being handled, so that a list has them.
+    pub(in crate::core::hub) fn add_scoped_agents(&self, agents: &mut Agents) {
+        let Some(scope) = self.of_caller() else {
+            return;
+        };
+        let settings = &scope.settings;
+        let own = settings.agents.iter().cloned();
+        let own: Vec<AgentDefinition> = own.map(|own| complete(own, settings)).collect();
+        for definition in own {
+            if agents.scoped(definition).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Returns the agents that the client whose call is being handled can name, the default one first.
+    pub(in crate::core::hub) fn listed_agents(&self, agents: &Agents) -> Vec<AgentRef> {
+        let shared = |agent: &AgentRef| !agents.is_scoped(*agent);
+        let Some(scope) = self.of_caller() else {
+            return agents.present().filter(shared).collect();
+        };
+        let settings = &scope.settings;
+        let configured = settings.agents.iter().filter_map(|own| {
+            let own = complete(own.clone(), settings);
+            agents.find_scoped(&own)
+        });
+        let of_clients = agents
+            .present()
+            .filter(shared)
+            .filter(|agent| agents.get(*agent).definition().spec.source == AgentSource::Client);
+        let of_clients = of_clients.map(|agent| {
+            let own = self.restricted(agents, agent, settings);
+            agents.find_scoped(&own).unwrap_or(agent)
+        });
+        let default = std::iter::once(scope.default);
+        default.chain(configured).chain(of_clients).collect()
+    }
+
+    /// Returns the agent of a stored session that had an agent without a name, by its command line. `None` if the
+    /// hub is not that of a daemon: there, only the default agent has no name.
+    pub(in crate::core::hub) fn unnamed_agent_of(
+        &self,
+        agents: &mut Agents,
+        shared: &Shared,
+        identity: &Identity,
+    ) -> Option<AgentRef> {
+        if !shared.is_resident || identity.agent_name.is_some() {
+            return None;
+        }
+        let stored = identity.agent_command.as_deref().cloned()?;
+        let key = key(stored.protocol, &stored.command, &stored.args);
+        let default = self.default_agent();
+        let is_same = |agent: &AgentRef| {
+            let machine = agents.get(*agent);
+            machine.name() == DEFAULT_AGENT && machine.identity() == key
+        };
+        if is_same(&default) {
+            return Some(default);
+        }
+        if let Some(agent) = agents.all().find(is_same) {
+            return Some(agent);
+        }
+        let spec = AgentSpec::of_stored(stored, &agents.get(default).definition().spec)?;
+        let definition = complete(AgentDefinition::unnamed(spec), self.caller_settings(shared));
+        agents.scoped(definition).ok()
+    }
+
+    /// Returns the terms of the client whose call is being handled, for a session and its agent. `None` if all clients
+    /// have the settings of the hub.
+    ///
+    /// # Errors
+    /// There are too many different agent definitions.
+    pub(in crate::core::hub) fn caller_terms(
+        &self,
+        agents: &mut Agents,
+        shared: &Shared,
+        session: &str,
+        agent: AgentRef,
+    ) -> Result<Option<Box<CallerTerms>>, Error> {
+        if !shared.is_resident {
+            return Ok(None);
+        }
+        let own = self.callers_definition(agents, shared, agent)?;
+        let settings = self.caller_settings(shared);
+        let definition = own.map(|own| agents.get(own).definition());
+        let terms = match definition {
+            Some(own) => Terms::of(own, settings),
+            None => Terms {
+                policy: settings.policy.clone(),
+                limits: settings.limits,
+            },
+        };
+        let options = definition.map(|own| own.spec.options.clone());
+        let mut options = options.unwrap_or_default();
+        let caller = self.caller;
+        let refused = self.refused.get(&caller);
+        if let Some(refused) = refused.and_then(|own| own.get(session)) {
+            options.disallowed_tools.extend_from_slice(refused);
+        }
+        Ok(Some(Box::new(CallerTerms {
+            client: caller,
+            terms,
+            options,
+        })))
+    }
+
+    /// Returns the same agent by the definition of the client whose call is being handled. `None` if its settings have
+    /// no such agent.
+    pub(in crate::core::hub) fn callers_definition(
+        &self,
+        agents: &mut Agents,
+        shared: &Shared,
+        agent: AgentRef,
+    ) -> Result<Option<AgentRef>, Error> {
+        let machine = agents.get(agent);
+        let (name, identity) = (machine.name().to_owned(), machine.identity());
+        let own = self.scoped_agent(agents, shared, &name)?;
+        let own = own.or_else(|| agents.find(&name));
+        Ok(own.filter(|own| agents.get(*own).identity() == identity))
+    }
+
+    /// Returns the names of the settings in which a session differs from those of the client whose call is being handled,
+    /// and from the MCP servers of the call. `has_other_servers` is `true` if the call has others.
+    pub(in crate::core::hub) fn differing_settings(
+        &self,
+        agents: &mut Agents,
+        shared: &Shared,
+        session: &str,
+        agent: AgentRef,
+        has_other_servers: bool,
+    ) -> Result<Vec<String>, Error> {
+        let own = self.caller_terms(agents, shared, session, agent)?;
+        let definition = self
+            .callers_definition(agents, shared, agent)?
+            .filter(|_| own.is_some());
+        let name = agents.get(agent).name().to_owned();
+        let has_other_agent = definition.is_none()
+            && name != DEFAULT_AGENT
+            && self.scoped_agent(agents, shared, &name)?.is_some();
+        let settings = &shared.settings;
+        let held = agents.get(agent).definition();
+        let mut differing = Vec::new();
+        if let Some(own) = own {
+            let terms = Terms::of(held, settings);
+            differing.push(("agent", has_other_agent));
+            differing.push(("permissions", own.terms.policy != terms.policy));
+            differing.push(("limits", own.terms.limits != terms.limits));
+        }
+        let wished = definition.map(|agent| agents.get(agent).definition());
+        if let Some(wished) = wished {
+            let (ours, theirs) = (&wished.spec.options, &held.spec.options);
+            let without = |options: &SessionOptions| SessionOptions {
+                mode: None,
+                model: None,
+                ..options.clone()
+            };
+            differing.push(("mode", ours.mode != theirs.mode));
+            differing.push(("model", ours.model != theirs.model));
+            differing.push(("options", without(ours) != without(theirs)));
+            differing.push(("instructions", wished.instructions != held.instructions));
+            differing.push(("environment", wished.spec.env != held.spec.env));
+            let has_others = wished.spec.child_per_session != held.spec.child_per_session;
+            differing.push(("childPerSession", has_others));
+        }
+        let has_others = has_other_servers
+            || wished.is_some_and(|wished| {
+                settings.mcp_servers_of(wished) != settings.mcp_servers_of(held)
+            });
+        differing.push(("mcpServers", has_others));
+        let names = differing.into_iter().filter(|(_, differs)| *differs);
+        Ok(names.map(|(name, _)| name.to_owned()).collect())
+    }
+
+    /// Gives an agent that a client has connected with another command the same command for the clients that name it later.
+    /// `gives_list` is `true` if the client gave it a list of allowed tools, too.
+    pub(in crate::core::hub) fn share_command(
+        &mut self,
+        agents: &mut Agents,
+        shared_state: &Shared,
+        agent: AgentRef,
+        gives_list: bool,
+    ) {
+        let machine = agents.get(agent);
+        let (name, mut spec) = (machine.name(), machine.definition().spec.clone());
+        let Some(shared) = agents.find(name).filter(|_| name != DEFAULT_AGENT) else {
+            return;
+        };
+        if gives_list {
+            self.set_definer(shared);
+        } else {
+            let list = &agents.get(shared).definition().spec.options.allowed_tools;
+            spec.options.allowed_tools.clone_from(list);
+        }
+        if agents.is_scoped(agent) {
+            agents.get_mut(shared).set_configured(spec);
+            let own = self.restricted(agents, shared, self.caller_settings(shared_state));
+            agents.set_scope(agent, own);
+        }
+    }
+
+    /// Returns the agent of this name for a client with the settings of the daemon, if another client has given it a list
+    /// of allowed tools.
+    fn without_list_of_others(
+        &self,
+        agents: &mut Agents,
+        state: &Shared,
+        name: &str,
+    ) -> Result<Option<AgentRef>, Error> {
+        let shared = agents.find(name).filter(|_| state.is_resident);
+        let has_list = |agent: &AgentRef| {
+            let machine = agents.get(*agent);
+            let is_of_client = machine.definition().spec.source == AgentSource::Client;
+            is_of_client && !machine.definition().spec.options.allowed_tools.is_empty()
+        };
+        let of_other = |agent: &AgentRef| !self.gave_list(*agent);
+        let Some(shared) = shared.filter(has_list).filter(of_other) else {
+            return Ok(None);
+        };
+        agents
+            .scoped(self.restricted(agents, shared, &state.settings))
+            .map(Some)
+    }
+
+    /// Returns the definition of an agent that is not in a client's settings, by which these hold in addition to its own.
+    /// Its list of allowed tools counts only for the client that gave it.
+    fn restricted(
+        &self,
+        agents: &Agents,
+        shared: AgentRef,
+        settings: &Settings,
+    ) -> AgentDefinition {
+        let mut definition = agents.get(shared).definition().clone();
+        if !self.gave_list(shared) {
+            definition.spec.options.allowed_tools.clear();
+        }
+        if let Some(policy) = &mut definition.policy {
+            *policy = Arc::new(policy.with_caller(&settings.policy, None));
+        }
+        if let Some(limits) = &mut definition.limits {
+            **limits = limits.stricter(&settings.limits);
+        }
+        complete(definition, settings)
+    }
+}
+
+/// Returns a definition that no longer depends on the settings of the hub.
+fn complete(mut definition: AgentDefinition, settings: &Settings) -> AgentDefinition {
+    definition.mcp_servers = settings.mcp_servers_of(&definition);
+    let policy = &mut definition.policy;
+    policy.get_or_insert_with(|| Arc::new(settings.policy.clone()));
+    let limits = &mut definition.limits;
+    limits.get_or_insert_with(|| Box::new(settings.limits));
+    definition.on_lost.get_or_insert(settings.on_lost);
+    definition
+}

@@ -1,0 +1,121 @@
+//! Commands of clients that speak ACP.
+
+use crate::core::acp_client::{AcpCommand, AcpForward};
+use crate::core::agent::Call;
+use crate::core::client::{Reply, Token};
+use crate::core::client_sink::ClientSinks;
+use crate::core::dialect::AgentCall;
+use crate::core::error::{Error, ErrorKind, out_of_order};
+use crate::core::hub::agent_events::forwards::with_session;
+use crate::core::hub::agents::Agents;
+use crate::core::hub::catalog::Catalog;
+use crate::core::hub::history_reads::HistoryReads;
+use crate::core::hub::router::Router;
+use crate::core::turn::with_call_id;
+use crate::proto::wire::Done;
+
+/// Runs a command of a client that speaks ACP.
+pub(super) fn acp_command(
+    catalog: &Catalog,
+    router: &mut Router,
+    reads: &mut HistoryReads,
+    token: Token,
+    command: AcpCommand,
+    clients: &mut dyn ClientSinks,
+) -> Result<(), Error> {
+    match command {
+        AcpCommand::Forward(message) => forward_to_agent(catalog, router, token, message, clients),
+        AcpCommand::Withdraw { call } => {
+            withdraw_forward(router.agents_mut(), Token { call, ..token });
+            clients.reply(token, Ok(Reply::Done(Done {})));
+            Ok(())
+        }
+        AcpCommand::Replay { session, cwd } => {
+            reads
+                .acp()
+                .begin(catalog, router, token, session, cwd.as_deref())
+        }
+    }
+}
+
+/// Passes a message of a client on to the agent.
+pub(super) fn forward_to_agent(
+    catalog: &Catalog,
+    router: &mut Router,
+    token: Token,
+    message: AcpForward,
+    clients: &mut dyn ClientSinks,
+) -> Result<(), Error> {
+    let AcpForward {
+        session,
+        agent,
+        method,
+        params,
+        is_request,
+    } = message;
+    let mut named = None;
+    let (agent, agent_session) = match &session {
+        Some(id) => {
+            let session = catalog.session(router, id)?;
+            let agents = |own: &str| session.talk.turns.agents_call_id(own);
+            named = params
+                .as_deref()
+                .and_then(|params| with_call_id(params, agents));
+            let own = session.agent_session().ok_or_else(|| {
+                out_of_order(&format!(
+                    "session {id:?} is not open at its agent; prompt or load it first"
+                ))
+            })?;
+            (session.agent, Some(own.to_owned()))
+        }
+        None => (catalog.agent_named(router, agent.as_deref())?, None),
+    };
+    let call = router.shared_mut().ids.call();
+    let not_found = || {
+        Error::new(
+            ErrorKind::MethodNotFound,
+            format!("the agent has no method {method}"),
+        )
+    };
+    let connection = router.agents_mut().get_mut(agent).connection_mut();
+    let connection = connection.filter(|connection| connection.ready().is_some());
+    let connection = connection.ok_or_else(|| out_of_order("the agent is not running"))?;
+    let params = named.or(params);
+    let params = params.map(|params| with_session(&params, agent_session.as_deref()));
+    let is_sent = connection.tell(AgentCall::Forward {
+        call: is_request.then_some(call),
+        session: agent_session.as_deref(),
+        method: &method,
+        params: params.as_deref(),
+    });
+    if !is_sent {
+        return Err(not_found());
+    }
+    if is_request {
+        connection.calls.insert(call, Call::Forward { token });
+    } else {
+        clients.reply(
+            token,
+            Ok(crate::core::client::Reply::Done(
+                crate::proto::wire::Done {},
+            )),
+        );
+    }
+    Ok(())
+}
+
+/// Withdraws a request of a client that was passed on. The agent still answers it.
+pub(super) fn withdraw_forward(agents: &mut Agents, of: Token) {
+    for agent in agents.all() {
+        let Some(connection) = agents.get_mut(agent).connection_mut() else {
+            continue;
+        };
+        let mut calls = connection.calls.iter();
+        let sent = calls.find(|(_, call)| matches!(call, Call::Forward { token } if *token == of));
+        if let Some((call, _)) = sent {
+            let call = *call;
+            connection.tell(AgentCall::WithdrawForwarded(call));
+            return;
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Implements `session/ensure`: makes a session live at its agent.
+
+use crate::core::agent::{Connection, Renewal, STOPPING, servers};
+use crate::core::client::{Reply, Token};
+use crate::core::dialects::traits;
+use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
+use crate::core::hub::catalog::{Catalog, agent_for, session_names};
+use crate::core::hub::cx::HubCx;
+use crate::core::hub::lifecycle::total_limits::{self, CallPlace, GivenLimit, TotalLimits};
+use crate::core::hub::router::{Router, next_prompt, room, storage};
+use crate::core::ids::AgentRef;
+use crate::core::session::{Given, RequiredSettings, SessionAgents, SessionMachine, Stage};
+use crate::core::terms::own_lists;
+use crate::core::{mcp, options, output_schema};
+use crate::proto::wire::{
+    EnsureParams, McpServer, Memory, Protocol, Recovery, Rung, SessionOptions, Strategy,
+};
+
+pub(super) fn ensure(
+    catalog: &mut Catalog,
+    router: &mut Router,
+    limits: &mut TotalLimits,
+    token: Token,
+    p: EnsureParams,
+    cx: &mut HubCx<'_>,
+) -> Result<(), Error> {
+    let (id, cwd) = catalog.ensured_id(
+        router,
+        token.client,
+        p.session_id.as_deref(),
+        p.cwd.as_deref(),
+    )?;
+    let id = &id;
+    total_limits::check(p.timeout_ms)?;
+    let limit = GivenLimit {
+        timeout_ms: p.timeout_ms,
+        elapsed_ms: p.elapsed_ms,
+    };
+    limits.limit(token, limit, CallPlace::Session(id.clone()), cx);
+    if !router.sessions().contains_key(id) && router.store().has(id)? {
+        catalog.reopen(router, id)?;
+    }
+    let (agent, own) = agent_to_open(catalog, router, id, p.agent.as_deref())?;
+    let moves = own.is_some_and(|own| own != agent);
+    let machine = router.agents().get(agent);
+    let stopping = machine.is_stopping();
+    if stopping && !machine.renewal().is_some_and(Renewal::is_pending) {
+        return Err(out_of_order(STOPPING));
+    }
+    let adopts = p.agent_session_id.is_some();
+    if adopts && router.sessions().contains_key(id) {
+        let message = format!(
+            "session {id:?} already exists; adopt the agent's session under another sessionId"
+        );
+        return Err(Error::new(ErrorKind::SessionExists, message));
+    }
+    check_params(&p)?;
+    session_names::check_directory(router, id, cwd.as_deref())?;
+    session_names::note_default(
+        router,
+        token.client,
+        p.session_id.as_deref(),
+        id,
+        cwd.as_deref(),
+        agent,
+    );
+    let replaced = router.with(id, cx, |session, cx| {
+        session.join(token.client, cx);
+        session.replace_opening(&p.strategy, cx)
+    });
+    let cwd = cwd.or(replaced.flatten());
+    let protocol = router.agents().get(agent).spec().protocol;
+    let differing = catalog.differing_settings(router, id, &p.mcp_servers)?;
+    // Only clients of a daemon have terms of their own.
+    let refused = if router.shared().is_resident {
+        p.options.disallowed_tools.clone()
+    } else {
+        Vec::new()
+    };
+    if let Some(session) = router.sessions_mut().get_mut(id).filter(|_| !moves)
+        && ensured_already(session, token, &p, differing, (stopping, protocol), cx)?
+    {
+        catalog.scopes_mut().note_refused(id, refused);
+        return Ok(());
+    }
+    room::make_room(router, id, agent, cx)?;
+    if moves {
+        router.with_agent(agent, cx, |agent, cx| agent.need(None, cx))?;
+    } else {
+        next_prompt::ensure_agent(router, id, agent, cx)?;
+    }
+    let spec = router.agents().get(agent).spec();
+    let (base, protocol) = (spec.cwd.clone(), spec.protocol);
+    if p.fork && !traits(protocol).forks {
+        return Err(invalid("fork", "ACP agents do not support it"));
+    }
+    let options = checked_options(
+        catalog,
+        router,
+        id,
+        agent,
+        (*p.options).clone(),
+        &p.mcp_servers,
+    )?;
+    if !router.sessions().contains_key(id) {
+        add_session(router, id, agent, cwd.unwrap_or(base), &p, cx)?;
+        router.with(id, cx, |session, cx| {
+            session.join(token.client, cx);
+        });
+    }
+    if moves {
+        catalog.with_session(router, id, cx, |session, cx| session.hand_over(agent, cx))?;
+    }
+    begin_ensured(router, token, id, p, options, cx);
+    catalog.scopes_mut().note_refused(id, refused);
+    Ok(())
+}
+
+/// Adds a session that does not exist yet.
+fn add_session(
+    router: &mut Router,
+    id: &str,
+    agent: AgentRef,
+    cwd: String,
+    p: &EnsureParams,
+    cx: &HubCx<'_>,
+) -> Result<(), Error> {
+    let log = storage::open_log(router.store_mut(), id)?;
+    let mut session = SessionMachine::new(id.to_owned(), agent, cwd, log);
+    let identity = router.agents().get(agent).identity();
+    let program = router.agents().get(agent).spec().key();
+    let given = Given {
+        at: &router.shared().time(cx.now),
+        created: false,
+        program: &program,
+    };
+    let known = p
+        .agent_session_id
+        .clone()
+        .map(|id| SessionAgents::from_client(identity, id, given));
+    session.known = known.unwrap_or_default();
+    session.forks = p.fork;
+    router.sessions_mut().insert(id.to_owned(), session);
+    Ok(())
+}
+
+/// Begins the opening of a session with checked options.
+pub(super) fn begin_ensured(
+    router: &mut Router,
+    token: Token,
+    id: &str,
+    p: EnsureParams,
+    options: SessionOptions,
+    cx: &mut HubCx<'_>,
+) {
+    // The client asked to adopt a session; a new one must not take its place.
+    let strategy = match p.strategy {
+        Strategy::Auto if p.agent_session_id.is_some() => {
+            Strategy::Order(vec![Rung::Load, Rung::Resume])
+        }
+        other => other,
+    };
+    router.with(id, cx, |session, cx| {
+        let protocol = cx.agent.spec.protocol;
+        if strategy == Strategy::Only(Rung::New) {
+            session.release_at_agent(cx);
+        }
+        session.prompting.forget_abandoned(&mut session.talk, cx);
+        session.end_background(cx);
+        if !p.mcp_servers.is_empty() {
+            session.mcp_servers = p.mcp_servers;
+        }
+        if !p.acp.is_empty() {
+            session.acp_setup = p.acp;
+        }
+        let is_new = session.talk.output.log().identity().is_none();
+        let required = RequiredSettings::of(&p.options, p.strict, is_new);
+        session.set_options(options, &p.options, protocol);
+        session
+            .talk
+            .terms
+            .claim_lists(token.client, &p.options, &session.talk.output);
+        session.begin_opening(strategy, vec![token]);
+        session.require(required);
+        if let Some(connection) = &mut cx.agent.connection {
+            connection.directory.remove(&session.id);
+        }
+        session.continue_restore(cx);
+    });
+}
+
+/// Returns the agent at which a session is to be opened, and the one that has it.
+pub(super) fn agent_to_open(
+    catalog: &Catalog,
+    router: &mut Router,
+    id: &str,
+    named: Option<&str>,
+) -> Result<(AgentRef, Option<AgentRef>), Error> {
+    let own = router.sessions().get(id).map(|session| session.agent);
+    let agent = match (named, own) {
+        (None, Some(own)) => catalog.callers_definition(router, own)?.unwrap_or(own),
+        (named, _) => catalog.agent_named(router, named)?,
+    };
+    let agent = agent_for(router, id, agent);
+    Ok((
+        agent,
+        router.sessions().get(id).map(|session| session.agent),
+    ))
+}
+
+/// Returns the checked options with which a session is to be opened.
+pub(super) fn checked_options(
+    catalog: &Catalog,
+    router: &Router,
+    id: &str,
+    agent: AgentRef,
+    wished: SessionOptions,
+    servers: &[McpServer],
+) -> Result<SessionOptions, Error> {
+    let machine = router.agents().get(agent);
+    let spec = machine.spec();
+    let session = router.sessions().get(id);
+    let options = match session {
+        None => wished.or(&spec.options),
+        Some(session)
+            if session
+                .talk
+                .terms
+                .listing_clients()
+                .contains(&catalog.scopes().caller()) =>
+        {
+            wished.or(session.talk.settings.options())
+        }
+        Some(session) => wished.or(&own_lists(session.talk.settings.options(), &spec.options)),
+    };
+    let servers = match session {
+        Some(session) if servers.is_empty() => &session.mcp_servers,
+        _ => servers,
+    };
+    mcp::check(servers)?;
+    let started_by = (machine.definition(), machine.spec());
+    let ready = machine.connection().and_then(Connection::ready);
+    let servers = servers::servers(servers, &router.shared().settings, started_by, ready)?;
+    options::check(
+        spec.protocol,
+        &options,
+        &servers,
+        router.shared().settings.policy_of(machine.definition()),
+    )?;
+    Ok(options)
+}
+
+/// Checks parameters for which no agent is to be started.
+fn check_params(p: &EnsureParams) -> Result<(), Error> {
+    if p.fork && p.agent_session_id.is_none() {
+        return Err(invalid(
+            "fork",
+            "requires agentSessionId, the session to fork",
+        ));
+    }
+    output_schema::check("options.outputSchema", p.options.output_schema.as_ref())
+}
+
+/// Returns `true` if the session is already live or being opened as requested. In that case the call is
+/// answered, or will be when the session is open.
+fn ensured_already(
+    session: &mut SessionMachine,
+    token: Token,
+    p: &EnsureParams,
+    differing_settings: Vec<String>,
+    (stopping, protocol): (bool, Protocol),
+    cx: &mut HubCx<'_>,
+) -> Result<bool, Error> {
+    match &mut session.talk.stage {
+        Stage::Opening(restore) => {
+            session
+                .talk
+                .settings
+                .must_have(&session.talk.id, &p.options)?;
+            restore.waiters_mut().push(token);
+            session
+                .talk
+                .terms
+                .claim_lists(token.client, &p.options, &session.talk.output);
+            Ok(true)
+        }
+        Stage::Live { .. } if p.strategy == Strategy::Auto && !stopping => {
+            session
+                .talk
+                .settings
+                .must_have(&session.talk.id, &p.options)?;
+            session
+                .talk
+                .terms
+                .claim_lists(token.client, &p.options, &session.talk.output);
+            session.used = Some(cx.now);
+            // Until a turn has reported it, the loss of the memory is news to every client.
+            let lost = session.receipt.as_deref();
+            let lost = lost.filter(|receipt| receipt.memory == Memory::Lost);
+            let mut recovery = Recovery {
+                rung: Rung::Live,
+                memory: lost.map_or(Memory::Kept, |receipt| receipt.memory),
+                failed: lost.map_or_else(Vec::new, |receipt| receipt.failed.clone()),
+                replayed: None,
+                messages: session.talk.output.log().count(),
+                adopted: 0,
+                reinjected: 0,
+                missed: 0,
+                not_restored: session.talk.settings.changed_since(&p.options),
+                differing_settings,
+                warning: None,
+                chosen_mode: None,
+                policy_warning: None,
+                handed_over_from: None,
+                instructions_in_prompt: false,
+            };
+            session.talk.terms.fill_asking(&mut recovery);
+            let result = session.result(recovery, protocol);
+            cx.clients
+                .reply(token, Ok(Reply::Session(Box::new(result))));
+            Ok(true)
+        }
+        Stage::Live { .. } => session
+            .prompting
+            .may_be_opened_anew(&p.strategy, &session.talk)
+            .map(|()| false),
+        Stage::Resting => Ok(false),
+    }
+}
