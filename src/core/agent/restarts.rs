@@ -19,14 +19,14 @@ pub(super) struct Restarts {
     crashes: u32,
     /// Number of restarts after a crash.
     count: u32,
-    /// Whether a client disconnected the last agent process. If so, only a client can start another one.
+    /// `true` if a client disconnected the last agent process: only a client can start another one.
     is_disconnected: bool,
 }
 
 /// End of an agent after which the next call that needs it restarts it.
 struct AgentEnd {
     at: Instant,
-    /// Whether the end was unexpected, so that the restart counts.
+    /// `true` if the end was unexpected, so that the restart counts.
     is_unexpected: bool,
 }
 

@@ -33,7 +33,7 @@ struct SignInCall {
 pub(super) struct OverdueSignIn {
     pub(super) token: Token,
     pub(super) call: Option<CallId>,
-    /// Whether it is a sign-in, and not a sign-out.
+    /// `true` for a sign-in, `false` for a sign-out.
     pub(super) signs_in: bool,
 }
 

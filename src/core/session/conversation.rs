@@ -198,9 +198,7 @@ impl Conversation {
             Stage::Opening(_) | Stage::Resting => None,
         }
     }
-}
 
-impl Conversation {
     /// Notifies the clients but `except` who is there.
     pub fn notify_presence(&mut self, except: Option<ClientId>, cx: &mut Cx<'_>) {
         self.output
@@ -442,9 +440,7 @@ impl Conversation {
         }
         .error()
     }
-}
 
-impl Conversation {
     /// Pins the directories of the session before it is opened, so that directories that replace them later
     /// are not served.
     pub(super) fn hold_roots(&self, cx: &mut Cx<'_>) {

@@ -105,9 +105,7 @@ impl SessionMachine {
             self.replace_dead(&error, cx);
         }
     }
-}
 
-impl SessionMachine {
     /// Cancels one turn: turn `turn_id`, or without an id the running one, otherwise the first queued one.
     /// Without an id and without a turn it cancels the opening of the session. Returns `true` if there was
     /// something to cancel.

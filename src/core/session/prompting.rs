@@ -48,9 +48,7 @@ impl Prompting {
     pub fn take_gone(&mut self) -> Option<Box<Error>> {
         self.gone.take()
     }
-}
 
-impl Prompting {
     /// Returns `true` if a prompt can be sent to the agent now.
     #[must_use]
     pub fn is_free(&self, talk: &Conversation) -> bool {

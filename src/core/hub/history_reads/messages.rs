@@ -22,7 +22,7 @@ pub(in crate::core::hub) struct MessageRead {
     session: String,
     /// Positions of the messages that are not read yet.
     places: Range<usize>,
-    /// Whether to read from the last message to the first.
+    /// `true` to read from the last message to the first.
     backwards: bool,
     requested: WantedMessages,
     /// Id of the next message, with the part of it that was read.

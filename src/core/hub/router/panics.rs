@@ -31,7 +31,7 @@ const _: () = assert!(
 /// A caught panic.
 pub struct Panic {
     payload: Box<dyn Any + Send>,
-    /// Whether the session in which it happened is known and repaired.
+    /// `true` if the session in which it happened is known and repaired.
     pub mended: bool,
     /// Calls that were answered by the end of these turns.
     answered: Vec<Token>,

@@ -223,9 +223,7 @@ impl Conversation {
             }
         }
     }
-}
 
-impl Conversation {
     /// Sends the summary of a turn after its last chunk.
     pub fn close_turn(&mut self, ending: &Ending, cx: &mut Cx<'_>) {
         self.count_output(cx.now, &mut cx.shared.counters);

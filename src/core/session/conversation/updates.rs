@@ -172,9 +172,7 @@ impl Conversation {
         }
         update.names_call()
     }
-}
 
-impl Conversation {
     /// Applies an update that is not part of a prompt's turn.
     pub fn background_update(
         &mut self,

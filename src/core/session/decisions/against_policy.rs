@@ -1,4 +1,4 @@
-//! Whether a tool that ran without a permission request violated the policy.
+//! Tools that ran without a permission request: which of them violated the policy.
 
 use crate::core::policy::{Effect, Subject, Verdict};
 

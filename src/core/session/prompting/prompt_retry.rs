@@ -338,9 +338,7 @@ impl Prompting {
             self.end_turn(Ending::Failed(error), decisions, talk, cx);
         }
     }
-}
 
-impl Prompting {
     /// Returns `true` if the session serves one `execute` call.
     #[must_use]
     pub fn is_one_shot(&self) -> bool {

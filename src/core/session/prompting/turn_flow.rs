@@ -309,9 +309,7 @@ impl Prompting {
             Err(error) => talk.not_stored(error, cx),
         }
     }
-}
 
-impl Prompting {
     /// Ends the background turn and its client requests.
     pub fn end_background(
         &mut self,

@@ -21,14 +21,14 @@ pub const MAY_NOT_ASK: &str = "The agent may run tools without asking";
 const ADVICE: &str =
     "set the mode in which it asks, restrict the agent by its own settings, or run it in a sandbox";
 
-/// Whether the agent of a session asks before it runs tools.
+/// Watch over a session's agent: the mode chosen for it, and the warning that it may not ask.
 #[derive(Debug, Default)]
 pub struct AskingWatch {
     /// Mode that acpipe chose when the session was opened.
     chosen: Option<String>,
     /// Warning that holds now.
     warning: Option<String>,
-    /// Whether no turn has shown the warning yet.
+    /// `true` until a turn has shown the warning.
     is_new: bool,
 }
 
