@@ -140,8 +140,19 @@ fn a_terminal_ends_with_its_session() {
     for method in ["session/close", "agent/disconnect"] {
         let mark = TestProject::new();
         let file = mark.path("ended");
-        let line = format!("trap 'echo ended > {file}; exit' TERM; while :; do sleep 0.05; done");
-        let mut server = mark.serve(&["--serve", "terminal"], &json!({}), &[run(&line)]);
+        let line = format!(
+            "trap 'echo ended > {file}; exit' TERM; touch ready; while :; do sleep 0.05; done"
+        );
+        let steps = [
+            run(&line),
+            // Before its trap is set, the command would end without a word.
+            run("until test -e ready; do sleep 0.01; done"),
+            want(
+                "terminal/wait_for_exit",
+                &json!({"terminalId": "terminal-2"}),
+            ),
+        ];
+        let mut server = mark.serve(&["--serve", "terminal"], &json!({}), &steps);
         server.waive("agent/state");
         server.prompt("go");
         server.call(method, &json!({}));
