@@ -29,6 +29,7 @@ use crate::core::hub::router::{Router, storage};
 use crate::core::ids::AgentRef;
 use crate::core::request_key::RequestKey;
 use crate::core::session::SessionMachine;
+use crate::core::session::{BackgroundEvent, RestoreEvent};
 use crate::core::turn_ending::Ending;
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -108,7 +109,7 @@ impl AgentEvents {
             } => {
                 if let Some(Call::Open { session }) = router.agents_mut().take_call(agent, call) {
                     router.with(&session, cx, |session, cx| {
-                        session.opened(agent_session, &state, cx);
+                        session.restore(RestoreEvent::Opened(agent_session, &state), cx);
                     });
                 }
             }
@@ -142,17 +143,19 @@ impl AgentEvents {
             AgentEvent::QueuedPromptBegan { call } => {
                 if let Some(Call::Prompt { session }) = router.agents().call(agent, call) {
                     let id = session.clone();
-                    router.with(&id, cx, SessionMachine::begin_prompt);
+                    router.with(&id, cx, |session, cx| {
+                        session.background(BackgroundEvent::PromptBegan, cx);
+                    });
                 }
             }
             AgentEvent::BackgroundTurnBegan { session } => {
                 router.with_routed(agent, &session, cx, |session, cx| {
-                    session.background_begins(cx);
+                    session.background(BackgroundEvent::Began, cx);
                 });
             }
             AgentEvent::BackgroundTurnEnded { session, end } => {
                 router.with_routed(agent, &session, cx, |session, cx| {
-                    session.finish_unprompted(&end, cx);
+                    session.background(BackgroundEvent::Ended(&end), cx);
                 });
             }
         }
@@ -179,7 +182,7 @@ impl AgentEvents {
         match asked {
             Some(Call::List { session }) => {
                 router.with(&session, cx, |session, cx| {
-                    session.listed(page, cx);
+                    session.restore(RestoreEvent::Listed(page), cx);
                 });
             }
             Some(Call::LookUp { session }) => {
@@ -206,7 +209,7 @@ impl AgentEvents {
         match asked {
             Call::Open { session } => {
                 router.with(&session, cx, |session, cx| {
-                    session.open_refused(error, cx);
+                    session.restore(RestoreEvent::Refused(error), cx);
                 });
             }
             Call::Set(set) => {
@@ -217,7 +220,7 @@ impl AgentEvents {
             }
             Call::List { session } => {
                 router.with(&session, cx, |session, cx| {
-                    session.listed(None, cx);
+                    session.restore(RestoreEvent::Listed(None), cx);
                 });
             }
             Call::LookUp { session } => {
@@ -264,19 +267,11 @@ impl AgentEvents {
             .get(agent)
             .connection()
             .map_or(0, |c| c.number);
-        let find = |has: &dyn Fn(&SessionMachine) -> bool| {
-            let mut sessions = router.sessions().values();
-            let found = sessions.find(|session| has(session))?;
-            Some(found.id.clone())
-        };
-        if let Some(id) = find(&|session| session.has_request(number, key, how)) {
+        let asking = |session: &&SessionMachine| session.has_request(number, key, how);
+        let asking = router.sessions().values().find(asking);
+        if let Some(id) = asking.map(|session| session.id.clone()) {
             router.with(&id, cx, |session, cx| {
                 session.end_request(key, how, cx);
-            });
-        } else if is_withdrawn && let Some(id) = find(&|session| session.has_host_call(number, key))
-        {
-            router.with(&id, cx, |session, cx| {
-                session.host_call_withdrawn(key, cx);
             });
         }
     }

@@ -132,7 +132,7 @@ impl Catalog {
             return Ok(Vec::new());
         };
         let agent = session.agent;
-        let has_others = !servers.is_empty() && servers != session.mcp_servers;
+        let has_others = !servers.is_empty() && servers != session.restoring.mcp_servers();
         let (agents, shared) = router.agents_and_shared();
         self.scopes
             .differing_settings(agents, shared, id, agent, has_others)

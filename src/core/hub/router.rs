@@ -23,7 +23,7 @@ use crate::core::cx::{Cx, SessionRequest};
 use crate::core::effect::Effect;
 use crate::core::hosting::Hosting;
 use crate::core::ids::AgentRef;
-use crate::core::session::SessionMachine;
+use crate::core::session::{SessionMachine, has_stale_requests};
 use crate::core::sessions::Sessions;
 use crate::core::shared::Shared;
 use crate::core::store::Store;
@@ -329,7 +329,7 @@ impl Router {
 
     /// Closes the client requests of turns that have ended, however they ended.
     fn cancel_stale_requests(&mut self, cx: &mut HubCx<'_>) {
-        let mut stale = self.sessions.awake().filter(|s| s.has_stale_requests());
+        let mut stale = self.sessions.awake().filter(|s| has_stale_requests(s));
         if let Some(id) = stale.next().map(|s| s.id.clone()) {
             drop(stale);
             self.with(&id, cx, SessionMachine::cancel_stale_requests);

@@ -131,7 +131,9 @@ impl Hub {
     pub fn tick_turn_limits(&mut self, cx: &mut HubCx<'_>) {
         for id in self.sessions_due(cx.now, SessionMachine::turn_deadline) {
             panics::catch_and_repair(self, cx, |hub, cx| {
-                hub.router.with(&id, cx, SessionMachine::end_overlong);
+                hub.router.with(&id, cx, |session, cx| {
+                    session.end_overlong(None, cx);
+                });
             });
         }
         self.end_overlong_calls(cx);

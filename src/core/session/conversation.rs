@@ -92,6 +92,17 @@ pub enum Stage {
     },
 }
 
+impl Stage {
+    /// The agent session id whose close the session waits for.
+    #[must_use]
+    pub fn awaited_close(&self) -> Option<&str> {
+        match self {
+            Self::Opening(restore) => restore.awaited_close(),
+            Self::Live { .. } | Self::Resting => None,
+        }
+    }
+}
+
 impl Conversation {
     /// Creates a resting conversation without options and subscribers.
     #[must_use]

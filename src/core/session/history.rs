@@ -1,7 +1,6 @@
 //! History of a session: its stored chunks and messages. Functions over the log and the output.
 
-use super::{SessionMachine, SessionOutput};
-use crate::core::cx::Cx;
+use super::SessionOutput;
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::log::{Log, Record};
 use crate::core::profile::Profile;
@@ -9,22 +8,6 @@ use crate::proto::json::value;
 use crate::proto::wire;
 use serde_json::{Map, Value};
 use std::ops::Range;
-
-impl SessionMachine {
-    /// Removes all messages.
-    ///
-    /// # Errors
-    /// `busy`, `storage`.
-    pub fn clear_messages(&mut self, archive: bool, cx: &mut Cx<'_>) -> Result<(), Error> {
-        let at = cx.time();
-        self.talk.must_be_idle()?;
-        self.prompting
-            .end_background(&mut self.decisions, &mut self.talk, cx);
-        self.talk.write(cx)?;
-        self.talk.output.catch_up_at_end(cx.clients);
-        self.talk.output.clear(&at, archive)
-    }
-}
 
 /// Returns up to `limit` chunks after number `after`, in a profile.
 ///

@@ -1,6 +1,5 @@
 //! Sessions that serve one `execute` call: the call is tried again after a crash of its agent.
 
-use super::SessionMachine;
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::json::to_raw;
 use serde_json::json;
@@ -49,16 +48,6 @@ fn is_retried(kind: ErrorKind) -> bool {
             | ErrorKind::Streaming
             | ErrorKind::Malformed
     )
-}
-
-impl SessionMachine {
-    /// Returns `true` if the call of the session is answered, so that the session can be removed.
-    #[must_use]
-    pub fn is_spent(&self) -> bool {
-        self.prompting.is_one_shot()
-            && self.talk.must_be_idle().is_ok()
-            && !self.talk.output.subscribers().are_lagging()
-    }
 }
 
 /// Returns the notice that a call is tried again.

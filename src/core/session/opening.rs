@@ -1,25 +1,19 @@
-//! Restore of a session at its agent: one call after the other, in the order of the strategies allowed.
+//! Opening of the session at its agent: what the steps of a restore mean to the turns, the queue and the clients.
 
-use super::doubts::nothing_left;
-use super::receipt::TakenSession;
-use super::restore::Adoption;
-use super::restore::load_quiet;
+use super::restoring::closing::close_or_leave_open;
+use super::restoring::dead_session::{DeadSetting, dead_at_setting, replace_dead};
+use super::restoring::setting_calls::{call_set, reset_options, was_restored, was_set};
+use super::restoring::{RestoreEvent, RestoreStep};
 use super::terms::WatchedSession;
-use super::terms::asking::opening_options;
 use super::{RequiredSettings, SessionAgents, SessionMachine, SessionRequest, Stage};
-use crate::core::agent::connection::Call;
-use crate::core::agent::directory::Holder;
-use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::{Reply, Token};
 use crate::core::cx::Cx;
-use crate::core::dialect::{AgentCall, Opening, SessionSetup};
-use crate::core::dialects::traits;
+use crate::core::dialect::AgentCall;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
 use crate::core::limits::Timeout;
 use crate::core::log::Record;
-use crate::core::replay::Replay;
-use crate::core::restore_plan::RestoreFacts;
+use crate::core::setting::{SetCall, Setting};
 use crate::proto::json::Members;
 use crate::proto::wire::{Memory, Rung, Strategy};
 
@@ -38,273 +32,48 @@ impl SessionMachine {
             // No client sees the receipt before the prompt is sent.
             self.talk.require(RequiredSettings::ALL);
         }
-        self.continue_restore(cx);
+        self.advance(RestoreStep::Next, cx);
     }
 
-    /// Calls the agent with the next remaining strategy. Does nothing until the agent is ready.
-    pub fn continue_restore(&mut self, cx: &mut Cx<'_>) {
-        self.talk.note_opening(cx.now);
-        if self.awaits_claim(cx) {
-            return;
-        }
-        let Some(info) = cx.agent.ready().filter(|_| self.talk.is_opening()) else {
-            return;
-        };
-        let can = info.capabilities;
-        let key = cx.agent.identity();
-        let servers = match cx.servers(&self.mcp_servers) {
-            Ok(servers) => servers,
-            Err(error) => {
-                self.opening_failed(&error, cx);
-                return;
-            }
-        };
-        let known = self.talk.known.id_of(&key).map(str::to_owned);
-        let given_to = known.as_ref().and_then(|id| self.id_given_to(id, cx));
-        let known = known.filter(|_| given_to.is_none());
-        let other = self.talk.known.other_than(&key).filter(|_| known.is_none());
-        let stored = self.talk.output.log().count();
-        let Stage::Opening(restore) = &mut self.talk.stage else {
-            return;
-        };
-        let knowledge = RestoreFacts {
-            id: known.is_some(),
-            history: stored > 0,
-            other: other.as_deref(),
-            given_to: given_to.as_deref(),
-        };
-        restore.plan(can, knowledge, cx.until(Timeout::Restore));
-        if self.wait_for_close(known.as_deref(), cx) {
-            return;
-        }
-        let Stage::Opening(restore) = &mut self.talk.stage else {
-            return;
-        };
-        let Some(rung) = restore.take_next() else {
-            let error = nothing_left(&self.talk.id, restore.failed());
-            return self.opening_failed(&error, cx);
-        };
-        let way = match (rung, &known) {
-            (Rung::Resume, Some(known)) => Opening::Resume(known),
-            (Rung::Load, Some(known)) => Opening::Load(known),
-            _ => Opening::New,
-        };
-        let routed = |known: &String| cx.agent.connection.as_ref()?.directory.session(known);
-        if way != Opening::New
-            && let Some(other) = known.as_ref().and_then(routed)
-            && *other != self.talk.id
-        {
-            let message = format!(
-                "the agent's session is already open as session {other:?}; use that one, or call session/close for it \
-                     first"
-            );
-            let error = Error::new(ErrorKind::SessionExists, message);
-            self.opening_failed(&error, cx);
-            return;
-        }
-        let before = restore.try_strategy(rung);
-        let (options, mode) = opening_options(&self.talk.settings, cx);
-        restore.start_in(mode);
-        let call = cx.next_call();
-        self.talk.hold_roots(cx);
-        let Some(connection) = &mut cx.agent.connection else {
-            return;
-        };
-        connection.directory.remove(&self.talk.id);
-        if let (Some(known), true, Stage::Opening(restore)) =
-            (&known, way != Opening::New, &mut self.talk.stage)
-        {
-            // The prefix contains the number of stored messages. Adopting messages increases it, so their ids
-            // are not reused.
-            let prefix = format!("{}-replayed-{stored}", self.talk.id);
-            let facts = connection.facts();
-            let repeats = rung == Rung::Load
-                || facts.repeats_on_resume
-                || cx.agent.definition.quirks.replays_on_resume;
-            restore
-                .history_mut()
-                .expect(repeats.then(|| Replay::new(facts.name, prefix)));
-            connection
-                .directory
-                .add(known.clone(), self.talk.id.clone());
-        }
-        let session = self.talk.id.clone();
-        connection.calls.insert(call, Call::Open { session });
-        if let Some(before) = before {
-            connection.tell(AgentCall::Forget(before));
-        }
-        let place = SessionSetup {
-            cwd: &self.talk.cwd,
-            mcp_servers: &servers,
-            options: &options,
-            acp: &self.acp_setup,
-            fork: self.forks,
-        };
-        let place = &place;
-        connection.tell(AgentCall::Open { call, way, place });
-        let limit = cx.limits().of(Timeout::Open);
-        self.talk.opening(call, cx.now, limit);
+    /// Handles an event of the restore.
+    pub fn restore(&mut self, event: RestoreEvent<'_>, cx: &mut Cx<'_>) {
+        let step = self.restoring.handle(event, &mut self.talk, cx);
+        self.advance(step, cx);
     }
 
-    /// Handles the agent's response to a call for the session.
-    pub fn opened(&mut self, agent_session: String, state: &Members<'_>, cx: &mut Cx<'_>) {
-        let Some(connection) = &mut cx.agent.connection else {
-            return;
-        };
-        let routed = connection.directory.session(&agent_session);
-        if let Some(other) = routed.filter(|other| **other != self.talk.id) {
-            let id = &self.talk.id;
-            let message = format!(
-                "the agent gave session {id:?} the id of session {other:?} ({agent_session:?}); their updates cannot \
-                     be distinguished"
-            );
-            self.opening_failed(&Error::new(ErrorKind::Malformed, message), cx);
-            return;
-        }
-        let early = connection.directory.take_early(&agent_session);
-        let Stage::Opening(restore) = &mut self.talk.stage else {
-            return;
-        };
-        restore.answered();
-        if restore.rung() == Some(Rung::New) {
-            self.talk.settings.clear_state();
-        }
-        self.talk.settings.extend_state(&early.state);
-        self.talk.settings.merge(state);
-        restore.report_earlier(&early.state, early.cost);
-        restore.report(state, None);
-        let replays_late =
-            restore.rung() == Some(Rung::Resume) && cx.agent.definition.quirks.replays_on_resume;
-        if restore.rung() == Some(Rung::Load) || replays_late {
-            restore.wait_for_quiet(agent_session, cx.now + load_quiet(cx));
-            return;
-        }
-        self.agent_has_session(agent_session, Adoption::Unknown, cx);
-    }
-
-    /// Completes a load after the quiet time: everything replayed so far is the history.
-    pub(super) fn loaded(&mut self, cx: &mut Cx<'_>) {
-        if let Stage::Opening(restore) = &mut self.talk.stage
-            && let Some(agent_session) = restore.take_loaded()
-        {
-            self.agent_has_session(agent_session, Adoption::Unknown, cx);
-        }
-    }
-
-    /// Handles a session that the agent has or claims to have, which the receipt describes.
-    pub(super) fn agent_has_session(
-        &mut self,
-        agent_session: String,
-        adoption: Adoption,
-        cx: &mut Cx<'_>,
-    ) {
-        let (key, at) = (cx.agent.identity(), cx.time());
-        let configured = cx.shared.settings.on_lost_of(cx.agent.definition);
-        let on_lost = self.on_lost(configured);
-        let Stage::Opening(restore) = &self.talk.stage else {
-            return;
-        };
-        let mut rung = restore.rung().unwrap_or(Rung::New);
-        let has_same_id = self.talk.known.id_of(&key) == Some(agent_session.as_str());
-        let repeats_nothing = rung == Rung::Load && restore.history().is_empty();
-        // The session was created to adopt one of the agent's sessions.
-        let doubtful = self.talk.output.log().is_empty() && has_same_id && repeats_nothing;
-        if doubtful && adoption == Adoption::Unknown && self.doubt_adopted(&agent_session, cx) {
-            return;
-        }
-        let Stage::Opening(restore) = &mut self.talk.stage else {
-            return;
-        };
-        let may_be_new = restore.may_be_new();
-        let mut replayed = restore.history_mut().take();
-        let history = self.talk.output.log().count() > 0;
-        let forked = std::mem::take(&mut self.forks);
-        if rung != Rung::New && !forked && !has_same_id {
-            let message = "the agent created a new session instead";
-            restore.note_failed(rung, &Error::new(ErrorKind::SessionNotFound, message));
-            if !may_be_new {
-                self.continue_restore(cx);
-                return;
-            }
-            (rung, replayed) = (Rung::New, None);
-        }
-        if rung == Rung::Load && history && repeats_nothing {
-            let message = "the agent loaded the session but replayed no history";
-            restore.note_failed(rung, &Error::new(ErrorKind::SessionNotFound, message));
-            self.continue_restore(cx);
-            return;
-        }
-        let failed = restore.failed().to_vec();
-        let cost = restore.cost();
-        self.prompting.restored_by = Some(rung).filter(|rung| *rung != Rung::New && may_be_new);
-        self.talk.turns.set_cost(match rung {
-            Rung::New => Some(0.0),
-            // Only acpipe knows the earlier cost of the session.
-            _ if history => self.talk.turns.cost(),
-            _ => None,
-        });
-        self.talk.turns.note_cost(cost);
-        if rung == Rung::New {
-            // The background turn belongs to the session that this one replaces.
-            self.prompting
-                .end_unprompted(None, &mut self.decisions, &mut self.talk, cx);
-            if on_lost.clear {
-                self.talk.output.catch_up_at_end(cx.clients);
-            }
-        }
-        let before = self.talk.known.clone();
-        let taken = TakenSession {
-            agent: &key,
-            id: &agent_session,
-            is_fork: forked,
-            program: &cx.agent.spec.key(),
-            receives_history: cx.agent.takes_transcript(),
-            remembers: traits(cx.agent.spec.protocol).remembers,
-        };
-        match self.receipt_of(rung, taken, failed, replayed, on_lost, &at) {
-            Ok(mut recovery) => {
-                recovery.handed_over_from = self.handover.as_ref().map(|h| h.name.clone());
-                recovery.instructions_in_prompt = self.talk.preamble.needs_instructions
-                    && cx.agent.definition.instructions.is_some();
-                if doubtful && adoption != Adoption::Listed {
-                    recovery.warning = Some(format!(
-                        "the agent reported session {agent_session:?} as loaded but replayed no messages; it may not \
-                             have the session"
-                    ));
+    /// Carries out a step of the restore, and those that follow from it.
+    pub(super) fn advance(&mut self, mut step: RestoreStep, cx: &mut Cx<'_>) {
+        loop {
+            step = match step {
+                RestoreStep::Waits => return,
+                RestoreStep::Next => self.restoring.call_next(&mut self.talk, cx),
+                RestoreStep::Claimed(agent_session, adoption) => {
+                    self.restoring
+                        .claimed(agent_session, adoption, &mut self.talk, cx)
                 }
-                if let Stage::Opening(restore) = &mut self.talk.stage {
-                    restore.begin_settings(agent_session.clone(), recovery, &self.talk.settings);
+                RestoreStep::Take(taken) => {
+                    self.prompting.restored_by = taken.restored_by();
+                    if taken.is_new() {
+                        // The background turn belongs to the session that this one replaces.
+                        self.prompting.end_unprompted(
+                            None,
+                            &mut self.decisions,
+                            &mut self.talk,
+                            cx,
+                        );
+                    }
+                    self.restoring.take(*taken, &mut self.talk, cx)
                 }
-            }
-            Err(error) => {
-                self.talk.known = before;
-                cx.close_at_agent(&agent_session);
-                self.opening_failed(&error, cx);
-                return;
+                RestoreStep::Restored => return self.live(cx),
+                RestoreStep::Refused(error) => return self.opening_refused(&error, cx),
+                RestoreStep::Failed(error) => return self.opening_failed(&error, cx),
             }
         }
-        let command = cx.shared.share_command(cx.agent.spec.stored());
-        self.talk.known.started_by(Some(command));
-        let name = cx.agent.name();
-        self.talk.known.name = (name != DEFAULT_AGENT).then(|| name.to_owned());
-        if let Some(connection) = &mut cx.agent.connection {
-            let directory = &mut connection.directory;
-            directory.remove(&self.talk.id);
-            if let Some(record) = self.talk.known.find(&key).cloned() {
-                let session = self.talk.id.clone();
-                directory.note_holder(Holder { session, record });
-            }
-            directory.add(agent_session, self.talk.id.clone());
-        }
-        if rung == Rung::New || forked {
-            cx.end_other_claims();
-        }
-        self.begin_to_restore_settings(cx);
     }
 
     /// Makes the session live once its settings are restored as far as possible, and answers all waiting
     /// calls.
-    pub(super) fn live(&mut self, cx: &mut Cx<'_>) {
+    fn live(&mut self, cx: &mut Cx<'_>) {
         let at = cx.time();
         let Stage::Opening(restore) = &mut self.talk.stage else {
             return;
@@ -346,7 +115,7 @@ impl SessionMachine {
         self.talk.report_opening(Ok(&recovery), cx);
         self.talk.used = Some(cx.now);
         self.talk.output.begin_acp_updates(cx.agent.protocol_name());
-        self.handover = None;
+        self.restoring.end_handover();
         let live = Stage::Live { agent_session };
         self.talk.idle_timer = None;
         let waiters = match std::mem::replace(&mut self.talk.stage, live) {
@@ -370,7 +139,11 @@ impl SessionMachine {
         }
         let restored = SessionRequest::Restored(Ok(Box::new(recovery)));
         cx.requests.push(restored);
-        self.set_queued(cx);
+        for (token, setting) in self.talk.settings.pending_mut().take_queued() {
+            if let Err(error) = self.set(token, setting, cx) {
+                cx.clients.reply(token, Err(error));
+            }
+        }
         if !self
             .prompting
             .resume_stale_turn(&mut self.decisions, &mut self.talk, cx)
@@ -412,7 +185,9 @@ impl SessionMachine {
             connection.calls.remove(&call);
         }
         self.talk.idle_timer = None;
-        self.return_to_previous_agent();
+        if let Some(agent) = self.restoring.take_previous_agent() {
+            self.talk.set_agent(agent);
+        }
         let settings = self.talk.settings.pending_mut().take_queued().into_iter();
         let settings: Vec<Token> = settings.map(|(token, _)| token).collect();
         for token in waiters.into_iter().chain(settings) {
@@ -437,5 +212,100 @@ impl SessionMachine {
         self.talk.leave_directory(cx);
         self.host_calls
             .end_host_calls(&mut self.decisions, &mut self.talk, cx);
+    }
+
+    /// Fails the opening because a required setting could not be set. The session is closed at the agent and
+    /// gets no prompt.
+    fn opening_refused(&mut self, error: &Error, cx: &mut Cx<'_>) {
+        let agent_session = match &self.talk.stage {
+            Stage::Opening(restore) => restore.set_session().map(str::to_owned),
+            Stage::Live { .. } | Stage::Resting => None,
+        };
+        reset_options(&mut self.talk);
+        // A background turn that began meanwhile ends, and is kept.
+        self.prompting
+            .end_unprompted(Some(error), &mut self.decisions, &mut self.talk, cx);
+        if self.talk.output.log().identity().is_none() && self.talk.output.log().seq() == 0 {
+            // The log was created for this restore, and the agent's replay belongs to no session now.
+            let _ = self.talk.output.remove(false);
+        }
+        if let Some(agent_session) = agent_session {
+            cx.close_at_agent(&agent_session);
+        }
+        self.opening_failed(error, cx);
+    }
+
+    /// Replaces the session at its agent, which does not have it.
+    pub(super) fn replace_dead(&mut self, error: &Error, cx: &mut Cx<'_>) {
+        let restored_by = self.prompting.restored_by.take();
+        let step = replace_dead(error, restored_by, &mut self.talk, cx);
+        self.advance(step, cx);
+    }
+
+    /// Sends a setting to the agent. If the session is not live, it is restored first.
+    ///
+    /// # Errors
+    /// The agent does not offer the setting.
+    pub fn set(&mut self, token: Token, setting: Setting, cx: &mut Cx<'_>) -> Result<(), Error> {
+        self.talk.used = Some(cx.now);
+        if let Some(agent_session) = self.talk.agent_session().map(str::to_owned) {
+            let setting = setting.resolve(self.talk.settings.state())?;
+            let call = call_set(&agent_session, &setting, &self.talk, cx);
+            self.talk
+                .settings
+                .pending_mut()
+                .wait(call, token, cx.until(Timeout::Set));
+            return Ok(());
+        }
+        let is_resting = matches!(self.talk.stage, Stage::Resting);
+        self.talk.settings.pending_mut().queue(token, setting);
+        if is_resting {
+            self.open(Strategy::Auto, cx);
+        }
+        Ok(())
+    }
+
+    /// Handles the agent's response to a setting call.
+    pub fn was_set(
+        &mut self,
+        call: CallId,
+        set: SetCall,
+        answer: Result<&Members<'_>, Error>,
+        cx: &mut Cx<'_>,
+    ) {
+        if self.talk.is_asked(call) {
+            let step = was_restored(&set.setting, answer, &mut self.talk, cx);
+            self.advance(step, cx);
+            return;
+        }
+        let is_restored = self.prompting.restored_by.is_some();
+        let dead = match &answer {
+            Err(error) => dead_at_setting(&set, error, is_restored, &self.talk, cx),
+            Ok(_) => DeadSetting::Failed,
+        };
+        if let (Err(error), DeadSetting::Replaces) = (&answer, dead) {
+            self.replace_dead(error, cx);
+        }
+        if dead != DeadSetting::Failed {
+            if let Some(token) = self.talk.settings.pending_mut().answered(call) {
+                self.talk.settings.pending_mut().queue(token, set.setting);
+            }
+            return;
+        }
+        let answer = was_set(set, answer, &mut self.talk, cx);
+        if let Some(token) = self.talk.settings.pending_mut().answered(call) {
+            cx.clients.reply(token, answer);
+        }
+    }
+
+    /// Releases the session at the agent: closes it, if the agent supports that.
+    pub fn release_at_agent(&mut self, cx: &mut Cx<'_>) {
+        let Some(agent_session) = self.talk.agent_session().map(str::to_owned) else {
+            return;
+        };
+        self.talk.leave_directory(cx);
+        self.host_calls
+            .end_host_calls(&mut self.decisions, &mut self.talk, cx);
+        close_or_leave_open(agent_session, &self.talk, cx);
     }
 }

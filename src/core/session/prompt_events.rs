@@ -1,5 +1,7 @@
-//! Events of prompts and background turns, for the part that handles them.
+//! Prompts and turns: sent to the agent at once or queued, since an agent never has two prompts of one session at a
+//! time; and their events, each for the part that handles it.
 
+use crate::core::client::Token;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, TurnEnd};
@@ -7,9 +9,56 @@ use crate::core::session::restore::ListPage;
 use crate::core::session::{Queued, SessionMachine};
 use crate::core::terms::CallerTerms;
 use crate::core::turn_ending::Ending;
-use crate::proto::wire::{SteerParams, SteerResult};
+use crate::proto::wire::{SteerParams, SteerResult, Strategy};
+
+/// Event of a background turn.
+pub enum BackgroundEvent<'a> {
+    /// The agent began background work: a prompt that is on its way waits meanwhile.
+    Began,
+    /// The agent began the prompt that waited for the background turn.
+    PromptBegan,
+    /// The background turn ended.
+    Ended(&'a TurnEnd),
+}
 
 impl SessionMachine {
+    /// Answers a call at the end of a running or queued turn whose own client has left. Returns the call of that
+    /// client; `None` if there is no such turn, or its client is still connected.
+    pub fn take_over(
+        &mut self,
+        turn_id: &str,
+        token: Token,
+        caller: Option<&CallerTerms>,
+        cx: &mut Cx<'_>,
+    ) -> Option<Token> {
+        let has_left = |owner: &Token| cx.shared.clients.get(owner.client).is_none();
+        let running = self
+            .talk
+            .turns
+            .prompted_mut()
+            .filter(|r| r.turn_id == turn_id);
+        let former = if let Some(running) = running {
+            has_left(&running.token).then(|| std::mem::replace(&mut running.token, token))?
+        } else {
+            let queued = self.talk.queue.prompt_of(turn_id)?;
+            has_left(&queued.token).then(|| queued.take_over(token, caller))?
+        };
+        if self.talk.turns.id() == Some(turn_id) {
+            self.talk.add_terms(caller, cx);
+        }
+        self.join(token.client, cx);
+        Some(former)
+    }
+
+    /// Queues a prompt. With `restores` it also starts the restore of the session.
+    pub fn enqueue(&mut self, queued: Queued, restores: bool, cx: &mut Cx<'_>) {
+        self.talk.queue.push(queued);
+        self.talk.notify_queue(cx.clients);
+        if restores {
+            self.open(Strategy::Auto, cx);
+        }
+    }
+
     /// Sends a prompt, which begins its turn.
     ///
     /// # Errors
@@ -17,15 +66,6 @@ impl SessionMachine {
     pub fn begin_turn(&mut self, queued: Queued, cx: &mut Cx<'_>) -> Result<(), Error> {
         let (decisions, talk) = (&mut self.decisions, &mut self.talk);
         self.prompting.begin_turn(queued, decisions, talk, cx)
-    }
-
-    /// Sends a prompt that was queued, which begins its turn.
-    ///
-    /// # Errors
-    /// See [`Self::begin_turn`].
-    pub fn begin_queued(&mut self, queued: Queued, cx: &mut Cx<'_>) -> Result<(), Error> {
-        self.talk.notify_queue(cx.clients);
-        self.begin_turn(queued, cx)
     }
 
     /// Handles the agent's answer to a prompt, or its error.
@@ -49,28 +89,27 @@ impl SessionMachine {
         self.replace_gone(cx);
     }
 
-    /// Handles the agent's start of background work: a prompt that is on its way waits meanwhile.
-    pub fn background_begins(&mut self, cx: &mut Cx<'_>) {
+    /// Handles an event of a background turn.
+    pub fn background(&mut self, event: BackgroundEvent<'_>, cx: &mut Cx<'_>) {
         // The answered turn receives no more updates.
         let running = self.talk.turns.prompted();
-        if running.is_some_and(|running| running.ended.is_some()) {
+        if matches!(event, BackgroundEvent::Began)
+            && running.is_some_and(|running| running.ended.is_some())
+        {
             self.end_answered(cx);
         }
-        if let Some(running) = self.talk.turns.prompted_mut() {
-            running.waits_for_background = true;
+        let (decisions, talk) = (&mut self.decisions, &mut self.talk);
+        match event {
+            BackgroundEvent::Began => {
+                if let Some(running) = talk.turns.prompted_mut() {
+                    running.waits_for_background = true;
+                }
+            }
+            BackgroundEvent::PromptBegan => self.prompting.begin_prompt(decisions, talk, cx),
+            BackgroundEvent::Ended(end) => {
+                self.prompting.finish_unprompted(end, decisions, talk, cx);
+            }
         }
-    }
-
-    /// Handles the agent's start of the prompt that waited for the background turn.
-    pub fn begin_prompt(&mut self, cx: &mut Cx<'_>) {
-        let (decisions, talk) = (&mut self.decisions, &mut self.talk);
-        self.prompting.begin_prompt(decisions, talk, cx);
-    }
-
-    /// Handles the agent's report that the background turn ended.
-    pub fn finish_unprompted(&mut self, end: &TurnEnd, cx: &mut Cx<'_>) {
-        let (decisions, talk) = (&mut self.decisions, &mut self.talk);
-        self.prompting.finish_unprompted(end, decisions, talk, cx);
     }
 
     /// Ends the background turn and its client requests.
@@ -126,5 +165,16 @@ impl SessionMachine {
         }
         self.prompting
             .cancel_running(turn_id, &mut self.decisions, &mut self.talk, cx)
+    }
+
+    /// Handles a requested stop of the agent: cancels the running turn and fails the queued prompts.
+    pub fn agent_stopping(&mut self, cx: &mut Cx<'_>) {
+        let message = "the agent was disconnected before the prompt's turn began";
+        self.prompting.fail_queue(
+            &Error::new(ErrorKind::Cancelled, message),
+            &mut self.talk,
+            cx.clients,
+        );
+        self.cancel(None, cx);
     }
 }

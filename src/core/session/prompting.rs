@@ -8,15 +8,19 @@ pub mod prompt_retry;
 pub mod structured_answer;
 pub mod turn_flow;
 
+use crate::core::agent::connection::Call;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::dialect::AgentCall;
 use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::core::event::CallId;
+use crate::core::limits::Timeout;
 use crate::core::prompt_parts::{parts_for, prompt_parts};
 use crate::core::session::one_shot::OneShot;
+use crate::core::session::turns::AbandonedPrompt;
 use crate::core::session::{Conversation, Decisions, Queued, Running, SessionRequest, Stage};
 use crate::core::terms::CallerTerms;
+use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
@@ -185,6 +189,30 @@ impl Prompting {
             cx.requests.push(SessionRequest::Free);
         }
         late.is_some()
+    }
+
+    /// Ends a turn whose cancel the agent does not answer, and waits for the response. Returns `false` if no turn runs.
+    pub fn abandon_turn(
+        &mut self,
+        error: Error,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) -> bool {
+        let Some(call) = talk.turns.prompted().map(|r| r.call) else {
+            return false;
+        };
+        talk.abandoned = Some(AbandonedPrompt {
+            call,
+            // The cancel timeout applies once more before the session is restored without the turn.
+            until: cx.until(Timeout::Cancel),
+        });
+        self.end_turn(Ending::Failed(error), decisions, talk, cx);
+        if let Some(connection) = &mut cx.agent.connection {
+            let session = talk.id.clone();
+            connection.calls.insert(call, Call::Prompt { session });
+        }
+        true
     }
 
     /// Stops waiting for the response to the abandoned turn.

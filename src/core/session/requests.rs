@@ -1,6 +1,6 @@
 //! Requests of the agent, each to the part that answers it.
 
-use super::SessionMachine;
+use super::{Conversation, SessionMachine};
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequestId};
 use crate::core::client_requests::RequestEnd;
@@ -12,66 +12,88 @@ use crate::core::request_key::RequestKey;
 use serde_json::value::RawValue;
 use tracing::debug;
 
+/// Request of the agent that concerns a session.
+pub enum RequestOfAgent<'a, 'b> {
+    /// Permission for a tool.
+    Permission(&'a mut Permission<'b>),
+    /// A tool that the agent reports before it runs it, and that runs unless it is refused.
+    Hook(&'a mut Permission<'b>),
+    /// A question to the user.
+    Elicitation(Elicitation<'b>),
+    /// A file or a terminal; with the method and params of an ACP request.
+    Host(RequestKey, HostRequest, Option<(&'a str, &'a RawValue)>),
+}
+
+/// Call that was not approved as it ran.
+pub enum Unapproved<'a> {
+    /// Calls of the turn that ran, by what the agent reported.
+    Ran,
+    /// A call whose message cannot be read.
+    Lost(&'a LostCall),
+    /// A call of which acpipe knows nothing but this reason to report it.
+    Unknown(&'a str),
+}
+
+/// Returns `true` if a request of an ended turn is still open.
+#[must_use]
+pub fn has_stale_requests(talk: &Conversation) -> bool {
+    let mut open = talk.output.requests().iter();
+    open.any(|open| talk.turns.is_over(&open.turn_id))
+}
+
 impl SessionMachine {
-    /// Answers a permission request, or asks the clients.
-    pub fn permission(
+    /// Handles a request of the agent, or of one of its subagents: answers it, asks the clients, or serves it.
+    pub fn asked(
         &mut self,
         subagent: Option<&str>,
-        permission: &Permission<'_>,
-        cx: &mut Cx<'_>,
-    ) {
-        let kind = ("permission", None);
-        self.decisions
-            .permission(kind, subagent, permission, &mut self.talk, cx);
-    }
-
-    /// Decides about a tool that the agent reports before it runs it.
-    pub fn judge_call(&mut self, subagent: Option<&str>, call: &Permission<'_>, cx: &mut Cx<'_>) {
-        self.decisions
-            .judge_call(subagent, call, &mut self.talk, cx);
-    }
-
-    /// Sends an elicitation of the agent to the clients.
-    pub fn elicitation(&mut self, subagent: Option<&str>, asked: Elicitation<'_>, cx: &mut Cx<'_>) {
-        self.decisions
-            .elicitation(subagent, asked, &mut self.talk, cx);
-    }
-
-    /// Handles a request of the agent for a file or a terminal.
-    pub fn host_request(
-        &mut self,
-        key: RequestKey,
-        request: HostRequest,
-        original: Option<(&str, &RawValue)>,
+        request: RequestOfAgent<'_, '_>,
         cx: &mut Cx<'_>,
     ) {
         let (decisions, talk) = (&mut self.decisions, &mut self.talk);
-        self.host_calls
-            .host_request(key, request, original, decisions, talk, cx);
+        match request {
+            RequestOfAgent::Permission(permission) => {
+                let log = talk.output.log();
+                talk.turns
+                    .identify_asked_call(subagent, &mut permission.tool, log);
+                let kind = ("permission", None);
+                decisions.permission(kind, subagent, permission, talk, cx);
+            }
+            RequestOfAgent::Hook(call) => {
+                let log = talk.output.log();
+                talk.turns
+                    .identify_asked_call(subagent, &mut call.tool, log);
+                decisions.judge_call(subagent, call, talk, cx);
+            }
+            RequestOfAgent::Elicitation(mut asked) => {
+                let log = talk.output.log();
+                let tool = asked.tool.as_deref();
+                let own = tool.and_then(|id| talk.turns.call_named(id, log));
+                asked.tool = own.map(Into::into).or(asked.tool.take());
+                decisions.elicitation(subagent, asked, talk, cx);
+            }
+            RequestOfAgent::Host(key, request, original) => {
+                self.host_calls
+                    .host_request(key, request, original, decisions, talk, cx);
+            }
+        }
     }
 
     /// Returns `true` if a request of this agent connection with this key is open that can end in this way.
     #[must_use]
     pub fn has_request(&self, agent: u64, key: &RequestKey, how: RequestEnd) -> bool {
         self.decisions.has_question(agent, key, how, &self.talk)
+            || how == RequestEnd::Withdrawn && self.host_calls.stoppable(agent, key).is_some()
     }
 
-    /// Ends the open request with this key.
+    /// Ends the open request of the agent with this key.
     pub fn end_request(&mut self, key: &RequestKey, how: RequestEnd, cx: &mut Cx<'_>) {
-        self.decisions.end_request(key, how, &mut self.talk, cx);
-    }
-
-    /// Returns `true` if a file or terminal request of this agent connection with this key can still be stopped.
-    #[must_use]
-    pub fn has_host_call(&self, agent: u64, key: &RequestKey) -> bool {
-        self.host_calls.stoppable(agent, key).is_some()
-    }
-
-    /// Handles the agent's withdrawal of a file or terminal request.
-    pub fn host_call_withdrawn(&mut self, key: &RequestKey, cx: &mut Cx<'_>) {
         let (decisions, talk) = (&mut self.decisions, &mut self.talk);
-        self.host_calls
-            .host_call_withdrawn(key, decisions, talk, cx);
+        if decisions.has_question(cx.agent.number(), key, how, talk) {
+            decisions.end_request(key, how, talk, cx);
+        } else if how == RequestEnd::Withdrawn {
+            self.host_calls
+                .host_call_withdrawn(key, decisions, talk, cx);
+        }
     }
 
     /// Handles a client's response to a request of this session. The first valid response decides. A response
@@ -121,26 +143,15 @@ impl SessionMachine {
         }
     }
 
-    /// Reports the tools that ran and were not approved as they ran.
-    pub fn report_unapproved_runs(&mut self, cx: &mut Cx<'_>) {
-        self.decisions.report_unapproved_runs(&mut self.talk, cx);
-    }
-
-    /// Reports a call whose message cannot be read.
-    pub fn report_lost_call(&mut self, lost: &LostCall, cx: &mut Cx<'_>) {
-        self.decisions.report_lost_call(lost, &mut self.talk, cx);
-    }
-
-    /// Reports a call of which acpipe knows nothing else. Returns `false` if the policy forbids nothing.
-    pub fn report_unknown_call(&mut self, why: &str, cx: &mut Cx<'_>) -> bool {
-        self.decisions.report_unknown_call(why, &mut self.talk, cx)
-    }
-
-    /// Returns `true` if a request of an ended turn is still open.
-    #[must_use]
-    pub fn has_stale_requests(&self) -> bool {
-        let mut open = self.talk.output.requests().iter();
-        open.any(|open| self.talk.turns.is_over(&open.turn_id))
+    /// Reports a call that ran although it was not approved, or may have. Returns `false` if there is nothing to report.
+    pub fn report(&mut self, call: Unapproved<'_>, cx: &mut Cx<'_>) -> bool {
+        let (decisions, talk) = (&mut self.decisions, &mut self.talk);
+        match call {
+            Unapproved::Ran => decisions.report_unapproved_runs(talk, cx),
+            Unapproved::Lost(lost) => decisions.report_lost_call(lost, talk, cx),
+            Unapproved::Unknown(why) => return decisions.report_unknown_call(why, talk, cx),
+        }
+        true
     }
 
     /// Cancels the requests of ended turns, however the turns ended.

@@ -3,9 +3,22 @@
 //! A timer is a variant of [`SessionTimer`], with its arms in `due`, `postpone` and `expire`. The time itself
 //! is stored with the data of the wait. The handler of an expired timer is in the file of its topic.
 
-use super::{SessionMachine, Stage};
+use super::abandoned::{end_own_process, recover, too_late};
+use super::restoring::setting_calls::time_out_settings;
+use super::restoring::timeouts::{restore_timeout, step_overdue};
+use super::timeouts::{note_process_output, overlong_turn, silent_turn, unanswered_cancel};
+use super::total_limit::total_timeout;
+use super::wait_notices::{first_notice, notify_wait, waiting_for};
+use super::{Conversation, HostCalls, Prompting, SessionMachine, Stage};
+use crate::core::agent::connection::Connection;
+use crate::core::client::Token;
 use crate::core::cx::Cx;
+use crate::core::error::Error;
+use crate::core::limits::Timeout;
 use crate::core::log::disk_timeout;
+use crate::core::secret::Secrets;
+use crate::core::turn_ending::Ending;
+use crate::proto::wire::Waiting;
 use std::time::{Duration, Instant};
 
 /// A timed wait of a session.
@@ -87,6 +100,113 @@ impl SessionTimer {
             Self::WaitNotice => "silence",
         }
     }
+
+    /// Returns when a timer is due; `None` if the session does not wait for it.
+    fn due(
+        self,
+        talk: &Conversation,
+        host_calls: &HostCalls,
+        prompting: &Prompting,
+    ) -> Option<Instant> {
+        let turn = talk.turns.prompted().filter(|turn| turn.ended.is_none());
+        match self {
+            Self::Answer => talk.output.requests().deadline(),
+            Self::ClientRequest => host_calls.deadlines().min(),
+            Self::Quiet => talk.turns.background()?.quiet_at,
+            Self::RetryPause => talk.turns.prompted()?.attempts.paused_until(),
+            Self::NextAttempt => prompting.reopen_at(talk),
+            Self::Setting => talk.settings.pending().deadline(),
+            Self::AbandonedTurn => talk.abandoned.as_ref()?.until,
+            Self::RestoreLimit => match &talk.stage {
+                Stage::Opening(restore) => restore.limit(),
+                Stage::Live { .. } | Stage::Resting => None,
+            },
+            Self::OpeningStep => match &talk.stage {
+                Stage::Opening(restore) => restore.deadline(),
+                Stage::Live { .. } | Stage::Resting => None,
+            },
+            Self::CancelLimit => turn?.cancel_deadline,
+            Self::TurnLimit => turn.filter(|turn| !turn.is_cancelled())?.limit,
+            Self::TurnSilence => {
+                let turn = turn.filter(|turn| !turn.is_cancelled())?;
+                // An agent that waits for an answer is not idle.
+                let waits_for_agent = turn.attempts.pause.is_none()
+                    && talk.output.requests().is_empty()
+                    && host_calls.is_empty();
+                talk.idle_timer.filter(|_| waits_for_agent)?.until()
+            }
+            Self::LateOutput => talk.turns.prompted()?.late_output_until,
+            Self::DiskAnswer => talk.output.disk_timeout(),
+            Self::WaitNotice => talk.idle_timer?.notice_at(first_notice(talk)?),
+        }
+    }
+
+    /// Extends the wait by a time in which the agent's output was not read. Each stored time is extended once.
+    #[expect(
+        clippy::match_same_arms,
+        reason = "a timer that is not postponed says why"
+    )]
+    fn postpone(
+        self,
+        by: Duration,
+        talk: &mut Conversation,
+        host_calls: &mut HostCalls,
+        prompting: &mut Prompting,
+    ) {
+        match self {
+            Self::Answer => {
+                extend(talk.output.requests_mut().deadlines_mut(), by);
+            }
+            Self::ClientRequest => extend(host_calls.deadlines_mut(), by),
+            Self::Quiet => {
+                let turn = talk.turns.background_mut();
+                extend(turn.and_then(|turn| turn.quiet_at.as_mut()), by);
+            }
+            Self::RetryPause => {
+                if let Some(turn) = talk.turns.prompted_mut() {
+                    turn.attempts.postpone(by);
+                }
+            }
+            Self::NextAttempt => {
+                let one_shot = prompting.one_shot.as_mut();
+                extend(one_shot.and_then(|o| o.reopen_at.as_mut()), by);
+            }
+            Self::Setting => talk.settings.pending_mut().postpone(by),
+            Self::AbandonedTurn => {
+                let abandoned = talk.abandoned.as_mut();
+                extend(abandoned.and_then(|turn| turn.until.as_mut()), by);
+            }
+            Self::RestoreLimit => {
+                if let Stage::Opening(restore) = &mut talk.stage {
+                    extend(restore.limit_mut(), by);
+                }
+            }
+            Self::OpeningStep => {
+                if let Stage::Opening(restore) = &mut talk.stage {
+                    extend(restore.deadline_mut(), by);
+                }
+            }
+            Self::CancelLimit => {
+                let turn = talk.turns.prompted_mut();
+                extend(turn.and_then(|turn| turn.cancel_deadline.as_mut()), by);
+            }
+            // The limit of a turn is the client's own and also runs while the client does not read.
+            Self::TurnLimit => {}
+            Self::TurnSilence => {
+                if let Some(idle_timer) = &mut talk.idle_timer {
+                    idle_timer.postpone(by);
+                }
+            }
+            Self::LateOutput => {
+                let turn = talk.turns.prompted_mut();
+                extend(turn.and_then(|turn| turn.late_output_until.as_mut()), by);
+            }
+            // The disk answers whether or not a client reads.
+            Self::DiskAnswer => {}
+            // It derives from the idle timer, which `TurnSilence` extends.
+            Self::WaitNotice => {}
+        }
+    }
 }
 
 impl SessionMachine {
@@ -102,7 +222,7 @@ impl SessionMachine {
     /// turn.
     pub fn tick(&mut self, others_run: bool, cx: &mut Cx<'_>) {
         // Output of the agent is recorded first, as it may extend a timer.
-        self.note_process_output(cx);
+        note_process_output(&mut self.talk, cx);
         for timer in SessionTimer::ALL {
             // An earlier timer may have changed what is due.
             if self.due(timer).is_some_and(|at| at <= cx.now) {
@@ -118,106 +238,19 @@ impl SessionMachine {
         Some((self.due(timer)?, timer.name()))
     }
 
-    /// Returns when a timer is due; `None` if the session does not wait for it.
     pub(super) fn due(&self, timer: SessionTimer) -> Option<Instant> {
-        let turn = self
-            .talk
-            .turns
-            .prompted()
-            .filter(|turn| turn.ended.is_none());
-        match timer {
-            SessionTimer::Answer => self.talk.output.requests().deadline(),
-            SessionTimer::ClientRequest => self.host_calls.deadlines().min(),
-            SessionTimer::Quiet => self.talk.turns.background()?.quiet_at,
-            SessionTimer::RetryPause => self.talk.turns.prompted()?.attempts.paused_until(),
-            SessionTimer::NextAttempt => self.prompting.reopen_at(&self.talk),
-            SessionTimer::Setting => self.talk.settings.pending().deadline(),
-            SessionTimer::AbandonedTurn => self.talk.abandoned.as_ref()?.until,
-            SessionTimer::RestoreLimit => match &self.talk.stage {
-                Stage::Opening(restore) => restore.limit(),
-                Stage::Live { .. } | Stage::Resting => None,
-            },
-            SessionTimer::OpeningStep => match &self.talk.stage {
-                Stage::Opening(restore) => restore.deadline(),
-                Stage::Live { .. } | Stage::Resting => None,
-            },
-            SessionTimer::CancelLimit => turn?.cancel_deadline,
-            SessionTimer::TurnLimit => turn.filter(|turn| !turn.is_cancelled())?.limit,
-            SessionTimer::TurnSilence => {
-                let turn = turn.filter(|turn| !turn.is_cancelled())?;
-                // An agent that waits for an answer is not idle.
-                let waits_for_agent = turn.attempts.pause.is_none()
-                    && self.talk.output.requests().is_empty()
-                    && self.host_calls.is_empty();
-                self.talk.idle_timer.filter(|_| waits_for_agent)?.until()
-            }
-            SessionTimer::LateOutput => self.talk.turns.prompted()?.late_output_until,
-            SessionTimer::DiskAnswer => self.talk.output.disk_timeout(),
-            SessionTimer::WaitNotice => self.talk.idle_timer?.notice_at(self.first_notice()?),
-        }
+        timer.due(&self.talk, &self.host_calls, &self.prompting)
     }
 
-    /// Extends all waits by a time in which the agent's output was not read. Each stored time is extended
-    /// once.
-    #[expect(
-        clippy::match_same_arms,
-        reason = "a timer that is not postponed says why"
-    )]
+    /// Extends all waits by a time in which the agent's output was not read.
     pub fn postpone(&mut self, by: Duration) {
         for timer in SessionTimer::ALL {
-            match timer {
-                SessionTimer::Answer => {
-                    extend(self.talk.output.requests_mut().deadlines_mut(), by);
-                }
-                SessionTimer::ClientRequest => extend(self.host_calls.deadlines_mut(), by),
-                SessionTimer::Quiet => {
-                    let turn = self.talk.turns.background_mut();
-                    extend(turn.and_then(|turn| turn.quiet_at.as_mut()), by);
-                }
-                SessionTimer::RetryPause => {
-                    if let Some(turn) = self.talk.turns.prompted_mut() {
-                        turn.attempts.postpone(by);
-                    }
-                }
-                SessionTimer::NextAttempt => {
-                    let one_shot = self.prompting.one_shot.as_mut();
-                    extend(one_shot.and_then(|o| o.reopen_at.as_mut()), by);
-                }
-                SessionTimer::Setting => self.talk.settings.pending_mut().postpone(by),
-                SessionTimer::AbandonedTurn => {
-                    let abandoned = self.talk.abandoned.as_mut();
-                    extend(abandoned.and_then(|turn| turn.until.as_mut()), by);
-                }
-                SessionTimer::RestoreLimit => {
-                    if let Stage::Opening(restore) = &mut self.talk.stage {
-                        extend(restore.limit_mut(), by);
-                    }
-                }
-                SessionTimer::OpeningStep => {
-                    if let Stage::Opening(restore) = &mut self.talk.stage {
-                        extend(restore.deadline_mut(), by);
-                    }
-                }
-                SessionTimer::CancelLimit => {
-                    let turn = self.talk.turns.prompted_mut();
-                    extend(turn.and_then(|turn| turn.cancel_deadline.as_mut()), by);
-                }
-                // The limit of a turn is the client's own and also runs while the client does not read.
-                SessionTimer::TurnLimit => {}
-                SessionTimer::TurnSilence => {
-                    if let Some(idle_timer) = &mut self.talk.idle_timer {
-                        idle_timer.postpone(by);
-                    }
-                }
-                SessionTimer::LateOutput => {
-                    let turn = self.talk.turns.prompted_mut();
-                    extend(turn.and_then(|turn| turn.late_output_until.as_mut()), by);
-                }
-                // The disk answers whether or not a client reads.
-                SessionTimer::DiskAnswer => {}
-                // It derives from the idle timer, which `TurnSilence` extends.
-                SessionTimer::WaitNotice => {}
-            }
+            timer.postpone(
+                by,
+                &mut self.talk,
+                &mut self.host_calls,
+                &mut self.prompting,
+            );
         }
     }
 
@@ -238,17 +271,132 @@ impl SessionMachine {
                     .end_pause(&mut self.decisions, &mut self.talk, cx);
             }
             SessionTimer::NextAttempt => self.prompting.reopen_for_attempt(cx),
-            SessionTimer::Setting => self.time_out_settings(cx),
-            SessionTimer::AbandonedTurn => self.give_up_abandoned(others_run, cx),
-            SessionTimer::RestoreLimit => self.time_out_restore(cx),
-            SessionTimer::OpeningStep => self.end_opening_step(cx),
-            SessionTimer::CancelLimit => self.time_out_cancel(cx),
-            SessionTimer::TurnLimit => self.end_overlong(cx),
-            SessionTimer::TurnSilence => self.cancel_silent(cx),
+            SessionTimer::Setting => time_out_settings(&mut self.talk, cx),
+            SessionTimer::AbandonedTurn => {
+                if let Some(abandoned) = &mut self.talk.abandoned {
+                    abandoned.until = None;
+                    self.recover_abandoned(others_run, cx);
+                }
+            }
+            SessionTimer::RestoreLimit => {
+                let error = restore_timeout(&self.talk, cx);
+                self.opening_failed(&error, cx);
+            }
+            SessionTimer::OpeningStep => {
+                let step = step_overdue(&mut self.talk, cx);
+                self.advance(step, cx);
+            }
+            SessionTimer::CancelLimit => {
+                let error = unanswered_cancel(&mut self.talk, cx);
+                let (decisions, talk) = (&mut self.decisions, &mut self.talk);
+                let is_abandoned = self.prompting.abandon_turn(error, decisions, talk, cx);
+                // Without a process of its own, the session waits for the response.
+                if is_abandoned && end_own_process(talk, cx) {
+                    self.session_lost(&too_late(), cx);
+                }
+            }
+            SessionTimer::TurnLimit => self.end_overlong(None, cx),
+            SessionTimer::TurnSilence => {
+                let error = silent_turn(&self.talk, cx);
+                self.cancel_for(error, cx);
+            }
             SessionTimer::LateOutput => self.talk.end_late_output(cx),
             SessionTimer::DiskAnswer => self.talk.not_stored(disk_timeout(), cx),
-            SessionTimer::WaitNotice => self.notify_wait(cx),
+            SessionTimer::WaitNotice => {
+                let is_serving = !self.host_calls.is_empty();
+                notify_wait(&mut self.talk, is_serving, cx);
+            }
         }
+    }
+
+    /// Cancels a turn that reached a limit on its whole length as a client would: `limit`, or else the configured one.
+    /// The turn ends with the timeout error.
+    pub fn end_overlong(&mut self, limit: Option<Duration>, cx: &mut Cx<'_>) {
+        let configured = || cx.limits().of(Timeout::Turn).unwrap_or_default();
+        let error = overlong_turn(limit.unwrap_or_else(configured), &self.talk, cx);
+        self.cancel_for(error, cx);
+    }
+
+    /// Cancels the turn on acpipe's own account. It ends with this error whatever the agent answers.
+    fn cancel_for(&mut self, error: Option<Error>, cx: &mut Cx<'_>) {
+        let (Some(running), Some(error)) = (self.talk.turns.prompted_mut(), error) else {
+            return;
+        };
+        // A turn whose prompt the agent does not have ends at once.
+        running.timed_out = Some(error.clone());
+        let turn_id = running.turn_id.clone();
+        if !self.cancel(Some(&turn_id), cx) {
+            self.prompting.end_turn(
+                Ending::Failed(error),
+                &mut self.decisions,
+                &mut self.talk,
+                cx,
+            );
+        }
+    }
+
+    /// Frees the session from a turn that does not end. `others_run` is `true` if another session of the same agent
+    /// runs a turn.
+    pub fn recover_abandoned(&mut self, others_run: bool, cx: &mut Cx<'_>) {
+        if recover(others_run, &self.talk, cx) {
+            self.session_lost(&too_late(), cx);
+        }
+    }
+
+    /// Ends a call at its limit: a running turn is cancelled, a call that waits fails. `start` is the error if the
+    /// session waits for its agent to start. The opening of the session ends if no other call waits for it.
+    pub fn end_call(
+        &mut self,
+        token: Token,
+        limit: Duration,
+        start: Option<Error>,
+        cx: &mut Cx<'_>,
+    ) {
+        if self.talk.turns.prompted().is_some_and(|r| r.token == token) {
+            self.end_overlong(Some(limit), cx);
+            return;
+        }
+        let error = start.unwrap_or_else(|| total_timeout(limit, &self.talk, cx));
+        if self.talk.queue.take_call(token).is_some() {
+            self.talk.notify_queue(cx.clients);
+        } else if let Stage::Opening(restore) = &mut self.talk.stage {
+            restore.waiters_mut().retain(|waiter| *waiter != token);
+        }
+        cx.clients.reply(token, Err(error.clone()));
+        let is_needed = match &self.talk.stage {
+            Stage::Opening(restore) => {
+                !restore.waiters().is_empty()
+                    || self.talk.turns.is_prompted()
+                    || !self.talk.queue.is_empty()
+                    || !self.talk.settings.pending().is_empty()
+            }
+            Stage::Live { .. } | Stage::Resting => true,
+        };
+        if !is_needed {
+            self.opening_failed(&error, cx);
+        }
+    }
+
+    /// Returns `true` if the session has work to do without another event.
+    #[must_use]
+    pub fn has_more_to_do(&self) -> bool {
+        self.deadline().is_some()
+            || self.talk.output.log().is_dirty()
+            || self.talk.output.has_unsent()
+            || self.talk.output.subscribers().are_lagging()
+    }
+
+    /// Returns what the session waits for, in its turn or during its opening. `None` if it waits for the
+    /// start of the agent or for nothing.
+    #[must_use]
+    pub fn waiting_for(
+        &self,
+        connection: Option<&Connection>,
+        secrets: &Secrets,
+        now: Instant,
+    ) -> Option<Waiting> {
+        let is_serving = !self.host_calls.is_empty();
+        waiting_for(&self.talk, is_serving, connection, secrets, now)
     }
 }
 

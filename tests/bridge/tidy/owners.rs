@@ -24,7 +24,7 @@ const LIMIT: Counts = counts([usize::MAX, 60, 5, 3]);
 /// Types beyond the limits: room, type and ceilings.
 const CEILINGS: &[(&str, &str, Counts)] = &[
     ("core", "Conversation", counts([15, 68, 5, 2])),
-    ("core", "SessionMachine", counts([9, 120, 23, 12])),
+    ("core", "SessionMachine", counts([6, 60, 6, 2])),
     ("core", "SessionOutput", counts([10, 64, 5, 1])),
 ];
 

@@ -5,7 +5,7 @@ use crate::core::event::{AgentInfo, CallId};
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
-use crate::core::session::SessionMachine;
+use crate::core::session::RestoreEvent;
 
 /// Completes the handshake and opens the agent's sessions.
 pub(super) fn agent_ready(
@@ -16,7 +16,9 @@ pub(super) fn agent_ready(
 ) {
     if router.with_agent(agent, cx, |agent, cx| agent.ready(info, cx)) {
         for id in router.sessions().ids_of(agent) {
-            router.with(&id, cx, SessionMachine::continue_restore);
+            router.with(&id, cx, |session, cx| {
+                session.restore(RestoreEvent::Ready, cx);
+            });
         }
     }
 }
@@ -47,10 +49,12 @@ pub(super) fn closed(
         connection.directory.closed(agent_session);
     }
     let own = router.sessions().of(agent);
-    let awaited_close = own.filter(|session| session.awaited_close() == Some(agent_session));
+    let awaited_close = own.filter(|session| session.stage.awaited_close() == Some(agent_session));
     let awaited_close: Vec<String> = awaited_close.map(|session| session.id.clone()).collect();
     for id in awaited_close {
-        router.with(&id, cx, SessionMachine::continue_restore);
+        router.with(&id, cx, |session, cx| {
+            session.restore(RestoreEvent::Ready, cx);
+        });
     }
 }
 

@@ -10,6 +10,7 @@ use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::limits::Timeout;
 use crate::core::policy::Effect;
+use crate::core::session::RequestOfAgent;
 use crate::core::sessions::Sessions;
 use tracing::{debug, warn};
 
@@ -36,13 +37,8 @@ pub(super) fn permission(
     let found = router.route(agent, &permission.session);
     let asked = found.and_then(|(id, subagent)| {
         router.with(&id, cx, |session, cx| {
-            let subagent = subagent.as_deref();
-            session.talk.turns.identify_asked_call(
-                subagent,
-                &mut permission.tool,
-                session.talk.output.log(),
-            );
-            session.permission(subagent, &permission, cx);
+            let request = RequestOfAgent::Permission(&mut permission);
+            session.asked(subagent.as_deref(), request, cx);
         })
     });
     if asked.is_none() {
@@ -64,12 +60,7 @@ pub(super) fn judge_call(
     let found = router.route(agent, &call.session);
     let judged = found.and_then(|(id, subagent)| {
         router.with(&id, cx, |session, cx| {
-            session.talk.turns.identify_asked_call(
-                subagent.as_deref(),
-                &mut call.tool,
-                session.talk.output.log(),
-            );
-            session.judge_call(subagent.as_deref(), &call, cx);
+            session.asked(subagent.as_deref(), RequestOfAgent::Hook(&mut call), cx);
         })
     });
     if judged.is_none() {
@@ -84,7 +75,7 @@ pub(super) fn judge_call(
 pub(super) fn elicitation(
     router: &mut Router,
     agent: AgentRef,
-    mut asked: Elicitation<'_>,
+    asked: Elicitation<'_>,
     cx: &mut HubCx<'_>,
 ) {
     let named = asked.session.as_deref();
@@ -96,12 +87,8 @@ pub(super) fn elicitation(
     };
     if let Some(id) = session.or_else(prompted) {
         router.with(&id, cx, |session, cx| {
-            let own = asked
-                .tool
-                .as_deref()
-                .and_then(|id| session.talk.turns.call_named(id, session.talk.output.log()));
-            asked.tool = own.map(Into::into).or(asked.tool.take());
-            session.elicitation(subagent.flatten().as_deref(), asked, cx);
+            let subagent = subagent.flatten();
+            session.asked(subagent.as_deref(), RequestOfAgent::Elicitation(asked), cx);
         });
         return;
     }
@@ -144,7 +131,7 @@ pub(super) fn host_request(
     if let Some(id) = id {
         let original = acp.map(|params| (&*method, params));
         router.with(&id, cx, |session, cx| {
-            session.host_request(key, request, original, cx);
+            session.asked(None, RequestOfAgent::Host(key, request, original), cx);
         });
         return;
     }

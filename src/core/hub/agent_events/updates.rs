@@ -7,7 +7,7 @@ use crate::core::event::{LostCall, Original, Update};
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
-use crate::core::session::{SessionMachine, UpdateOrigin};
+use crate::core::session::{Unapproved, UpdateOrigin};
 use crate::core::turn::{Renamed, with_call_id_of_chunk};
 use crate::proto::wire::Protocol;
 
@@ -168,8 +168,7 @@ fn take_named(
         let connection = router.agents().get(agent).connection();
         let id = connection.and_then(|c| c.directory.owner(agent_session));
         if let Some(id) = id.cloned() {
-            let report = SessionMachine::report_unapproved_runs;
-            router.with(&id, cx, report);
+            router.with(&id, cx, |session, cx| session.report(Unapproved::Ran, cx));
         }
     }
 }
@@ -183,7 +182,7 @@ pub(super) fn call_lost(router: &mut Router, agent: AgentRef, lost: &LostCall, c
     let sessions = owner.map_or_else(|| router.sessions().ids_of(agent), |id| vec![id]);
     for id in sessions {
         router.with(&id, cx, |session, cx| {
-            session.report_lost_call(lost, cx);
+            session.report(Unapproved::Lost(lost), cx);
         });
     }
 }
@@ -204,7 +203,9 @@ fn call_of_unknown_session(
     );
     let mut is_reported = false;
     for id in router.sessions().ids_of(agent) {
-        let reported = router.with(&id, cx, |session, cx| session.report_unknown_call(&why, cx));
+        let reported = router.with(&id, cx, |session, cx| {
+            session.report(Unapproved::Unknown(&why), cx)
+        });
         is_reported |= reported == Some(true);
     }
     if is_reported && let Some(connection) = router.agents_mut().get_mut(agent).connection_mut() {

@@ -9,6 +9,7 @@ use crate::core::hub::cx::HubCx;
 use crate::core::hub::lifecycle::total_limits::{self, CallPlace, GivenLimit, TotalLimits};
 use crate::core::hub::router::{Router, next_prompt, room, storage};
 use crate::core::ids::AgentRef;
+use crate::core::session::RestoreEvent;
 use crate::core::session::{Given, RequiredSettings, SessionAgents, SessionMachine, Stage};
 use crate::core::terms::own_lists;
 use crate::core::{mcp, options, output_schema};
@@ -139,7 +140,7 @@ fn add_session(
         .clone()
         .map(|id| SessionAgents::from_client(identity, id, given));
     session.known = known.unwrap_or_default();
-    session.forks = p.fork;
+    session.restoring.fork_next(p.fork);
     router.sessions_mut().insert(id.to_owned(), session);
     Ok(())
 }
@@ -168,10 +169,10 @@ pub(super) fn begin_ensured(
         session.prompting.forget_abandoned(&mut session.talk, cx);
         session.end_background(cx);
         if !p.mcp_servers.is_empty() {
-            session.mcp_servers = p.mcp_servers;
+            session.restoring.set_mcp_servers(p.mcp_servers);
         }
         if !p.acp.is_empty() {
-            session.acp_setup = p.acp;
+            session.restoring.set_acp_setup(p.acp);
         }
         let is_new = session.talk.output.log().identity().is_none();
         let required = RequiredSettings::of(&p.options, p.strict, is_new);
@@ -185,7 +186,7 @@ pub(super) fn begin_ensured(
         if let Some(connection) = &mut cx.agent.connection {
             connection.directory.remove(&session.id);
         }
-        session.continue_restore(cx);
+        session.restore(RestoreEvent::Ready, cx);
     });
 }
 
@@ -234,7 +235,7 @@ pub(super) fn checked_options(
         Some(session) => wished.or(&own_lists(session.talk.settings.options(), &spec.options)),
     };
     let servers = match session {
-        Some(session) if servers.is_empty() => &session.mcp_servers,
+        Some(session) if servers.is_empty() => session.restoring.mcp_servers(),
         _ => servers,
     };
     mcp::check(servers)?;

@@ -11,6 +11,7 @@ use crate::core::hub::history_reads::agent_files::agent_file;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::session::SessionMachine;
+use crate::core::session::waits_for_start;
 use crate::proto::wire::{ClearSessionParams, Done, SessionInfo, SessionParams};
 
 pub(super) fn session_info(
@@ -26,7 +27,7 @@ pub(super) fn session_info(
     let machine = router.agents().get(agent);
     let secrets = &router.shared().settings.secrets;
     let waiting_for = match router.sessions().get(id) {
-        Some(session) if session.waits_for_start() => {
+        Some(session) if waits_for_start(session) => {
             timeouts::start_wait(machine.connection(), machine.spec(), secrets, cx.now)
         }
         Some(session) => session.waiting_for(machine.connection(), secrets, cx.now),

@@ -8,6 +8,7 @@ use crate::core::hub::agents::Agents;
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::{Router, panics};
 use crate::core::ids::AgentRef;
+use crate::core::session::is_awaited;
 use crate::core::sessions::Sessions;
 use crate::proto::wire::LONGEST_TIMEOUT_MS;
 use std::collections::BTreeMap;
@@ -114,7 +115,7 @@ impl TotalLimits {
             return;
         }
         self.by_call.retain(|token, limit| match &limit.place {
-            CallPlace::Session(id) => sessions.get(id).is_some_and(|s| s.awaits(*token)),
+            CallPlace::Session(id) => sessions.get(id).is_some_and(|s| is_awaited(*token, s)),
             CallPlace::Agent(agent) => {
                 let connection = agents.get(*agent).connection();
                 connection.is_some_and(|c| c.is_awaited_by(*token))
@@ -138,7 +139,7 @@ fn end_call(router: &mut Router, token: Token, passed: TotalLimit, cx: &mut HubC
     match passed.place {
         CallPlace::Session(id) => {
             let session = router.sessions().get(&id);
-            let Some(session) = session.filter(|session| session.awaits(token)) else {
+            let Some(session) = session.filter(|session| is_awaited(token, session)) else {
                 return;
             };
             let agent = router.agents().get(session.agent);

@@ -6,7 +6,7 @@ use crate::core::error::Error;
 use crate::core::hub::agents::Agents;
 use crate::core::hub::cx::HubCx;
 use crate::core::limits::Timeout;
-use crate::core::session::SessionMachine;
+use crate::core::session::{RestoreEvent, SessionMachine, end_claim};
 use crate::core::sessions::Sessions;
 use crate::core::shared::{PendingStoreReply, StoreCall};
 use crate::core::store::{Card, CardQuery};
@@ -46,7 +46,7 @@ pub fn searched(router: &mut Router, id: &str, cards: &[Card], cx: &mut HubCx<'_
         later.map(|(session, _)| session.clone())
     });
     router.with(id, cx, |session, cx| {
-        session.claim_checked(later, cx);
+        session.restore(RestoreEvent::ClaimChecked(later), cx);
     });
 }
 
@@ -68,7 +68,7 @@ pub(super) fn end_others(router: &mut Router, id: &str, cx: &mut HubCx<'_>) {
     let others = router.sessions.values().filter(has_claim);
     for other in others.map(|session| session.id.clone()).collect::<Vec<_>>() {
         router.with(&other, cx, |session, cx| {
-            session.end_claim(&own, id, cx);
+            end_claim(&own, id, session, cx);
         });
     }
     router.store.end_claims(id, &own);

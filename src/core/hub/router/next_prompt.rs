@@ -36,7 +36,10 @@ pub(super) fn next_prompt(router: &mut Router, id: &str, cx: &mut HubCx<'_>) {
         .flatten()
     {
         catch_in_call(router, queued.token, cx, |router, cx| {
-            let begun = router.with(id, cx, |session, cx| session.begin_queued(queued, cx));
+            let begun = router.with(id, cx, |session, cx| {
+                session.notify_queue(cx.clients);
+                session.begin_turn(queued, cx)
+            });
             begun.unwrap_or_else(|| Err(no_session(id)))
         });
     }

@@ -107,7 +107,7 @@ impl UnloadedSession {
     /// Takes the state out of a session; `None` if the session has only what is in its log.
     fn of(session: &mut SessionMachine) -> Option<Self> {
         let subscribers = session.talk.output.take_subscribers();
-        let mcp_servers = std::mem::take(&mut session.mcp_servers);
+        let mcp_servers = session.restoring.take_mcp_servers();
         let preamble = std::mem::take(&mut session.preamble);
         let has_rest = !mcp_servers.is_empty() || !preamble.is_empty();
         let rest = has_rest.then(|| Box::new((mcp_servers, preamble)));
@@ -128,7 +128,9 @@ impl UnloadedSession {
         session.talk.output.put_subscribers(self.subscribers);
         session.talk.terms.put_terms(self.terms);
         if let Some(rest) = self.rest {
-            (session.mcp_servers, session.preamble) = *rest;
+            let (mcp_servers, preamble) = *rest;
+            session.restoring.set_mcp_servers(mcp_servers);
+            session.preamble = preamble;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Messages of the agent, passed to the machine as the hub would pass them.
 
-use super::super::SessionMachine;
+use super::super::{RequestOfAgent, RestoreEvent, Unapproved};
 use super::fixture::Fixture;
 use crate::core::agent::Call;
 use crate::core::client_requests::RequestEnd;
@@ -46,30 +46,29 @@ impl Fixture {
                     None => self.act(|s, cx| s.other_update(None, &update, original, cx)),
                 };
                 if ran {
-                    self.act(SessionMachine::report_unapproved_runs);
+                    self.act(|s, cx| s.report(Unapproved::Ran, cx));
                 }
             }
-            AgentEvent::Permission(asked) => {
-                self.act(|s, cx| s.permission(None, &asked, cx));
+            AgentEvent::Permission(mut asked) => {
+                self.act(|s, cx| s.asked(None, RequestOfAgent::Permission(&mut asked), cx));
             }
-            AgentEvent::Elicitation(asked) => self.act(|s, cx| s.elicitation(None, *asked, cx)),
+            AgentEvent::Elicitation(asked) => {
+                self.act(|s, cx| s.asked(None, RequestOfAgent::Elicitation(*asked), cx));
+            }
             AgentEvent::Wanted(wanted) => {
-                self.act(|s, cx| s.host_request(wanted.key, wanted.request, None, cx));
+                let request = RequestOfAgent::Host(wanted.key, wanted.request, None);
+                self.act(|s, cx| s.asked(None, request, cx));
             }
-            AgentEvent::Withdrawn { key } => self.act(|s, cx| {
-                if s.has_request(cx.agent.number(), &key, RequestEnd::Withdrawn) {
-                    s.end_request(&key, RequestEnd::Withdrawn, cx);
-                } else {
-                    s.host_call_withdrawn(&key, cx);
-                }
-            }),
+            AgentEvent::Withdrawn { key } => {
+                self.act(|s, cx| s.end_request(&key, RequestEnd::Withdrawn, cx));
+            }
             AgentEvent::SessionOpened {
                 call,
                 agent_session,
                 state,
             } => {
                 self.take_call(call);
-                self.act(|s, cx| s.opened(agent_session, &state, cx));
+                self.act(|s, cx| s.restore(RestoreEvent::Opened(agent_session, &state), cx));
             }
             AgentEvent::Listed {
                 call,
@@ -80,7 +79,7 @@ impl Fixture {
                 let page = Some((ids.as_slice(), next.as_deref()));
                 match self.take_call(call) {
                     Some(Call::LookUp { .. }) => self.act(|s, cx| s.looked_up(page, cx)),
-                    _ => self.act(|s, cx| s.listed(page, cx)),
+                    _ => self.act(|s, cx| s.restore(RestoreEvent::Listed(page), cx)),
                 }
             }
             AgentEvent::Set { call, state } => {
@@ -101,9 +100,11 @@ impl Fixture {
 
     fn failed(&mut self, call: CallId, error: Error) {
         match self.take_call(call) {
-            Some(Call::Open { .. }) => self.act(|s, cx| s.open_refused(error, cx)),
+            Some(Call::Open { .. }) => {
+                self.act(|s, cx| s.restore(RestoreEvent::Refused(error), cx))
+            }
             Some(Call::Set(set)) => self.act(|s, cx| s.was_set(call, set, Err(error), cx)),
-            Some(Call::List { .. }) => self.act(|s, cx| s.listed(None, cx)),
+            Some(Call::List { .. }) => self.act(|s, cx| s.restore(RestoreEvent::Listed(None), cx)),
             Some(Call::LookUp { .. }) => self.act(|s, cx| s.looked_up(None, cx)),
             Some(Call::Prompt { .. }) => {
                 self.act(|s, cx| s.prompt_answered(call, Ending::Failed(error), cx));
@@ -117,8 +118,8 @@ impl Fixture {
             && let Some(connection) = &mut self.connection
         {
             connection.directory.closed(&agent_session);
-            if self.session.awaited_close() == Some(&*agent_session) {
-                self.act(SessionMachine::continue_restore);
+            if self.session.stage.awaited_close() == Some(&*agent_session) {
+                self.act(|s, cx| s.restore(RestoreEvent::Ready, cx));
             }
         }
     }

@@ -9,6 +9,7 @@ use crate::core::effect::Effect;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::TurnEnd;
 use crate::core::host::{HostAnswer, HostEvent, Ticket};
+use crate::core::session::{BackgroundEvent, RestoreEvent};
 use crate::core::setting::Setting;
 use crate::proto::json::to_raw;
 use crate::proto::wire::{Rung, Strategy};
@@ -224,14 +225,14 @@ impl Fixture {
             On::Connect => {
                 if self.connection.is_none() {
                     self.connect(all());
-                    self.act(SessionMachine::continue_restore);
+                    self.act(|s, cx| s.restore(RestoreEvent::Ready, cx));
                 }
             }
-            On::BackgroundBegins => self.act(SessionMachine::background_begins),
-            On::PromptBegins => self.act(SessionMachine::begin_prompt),
+            On::BackgroundBegins => self.act(|s, cx| s.background(BackgroundEvent::Began, cx)),
+            On::PromptBegins => self.act(|s, cx| s.background(BackgroundEvent::PromptBegan, cx)),
             On::BackgroundEnds => {
                 let end = TurnEnd::default();
-                self.act(|s, cx| s.finish_unprompted(&end, cx));
+                self.act(|s, cx| s.background(BackgroundEvent::Ended(&end), cx));
             }
             On::Renamed => self.act(|s, cx| {
                 if let Some(connection) = &mut cx.agent.connection {
@@ -239,7 +240,7 @@ impl Fixture {
                 }
                 s.renamed("a3".to_owned(), cx);
             }),
-            On::Ready => self.act(SessionMachine::continue_restore),
+            On::Ready => self.act(|s, cx| s.restore(RestoreEvent::Ready, cx)),
             other => panic!("{other:?} is for no session as a whole"),
         }
     }
@@ -260,7 +261,7 @@ impl Fixture {
             s.end_background(cx);
             s.begin_opening(strategy.clone(), vec![token]);
             s.leave_directory(cx);
-            s.continue_restore(cx);
+            s.restore(RestoreEvent::Ready, cx);
             Ok(())
         });
         self.reply_error(token, opened);
@@ -291,7 +292,7 @@ impl Fixture {
     fn next_prompt(&mut self) {
         while let Some(queued) = self.act(|s, cx| s.prompting.next_prompt(&mut s.talk, cx)) {
             let token = queued.token;
-            let begun = self.act(|s, cx| s.begin_queued(queued, cx));
+            let begun = self.act(|s, cx| s.begin_turn(queued, cx));
             self.reply_error(token, begun);
         }
     }

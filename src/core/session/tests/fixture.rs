@@ -27,6 +27,7 @@ use crate::core::policy::{Mode, Policy};
 use crate::core::profile::Profile;
 use crate::core::quirks::Quirks;
 use crate::core::request_numbers::RequestNumbers;
+use crate::core::session::RestoreEvent;
 use crate::core::shared::Shared;
 use crate::core::store::{MemoryStore, Store as _};
 use crate::core::subscribers::Participation;
@@ -214,7 +215,7 @@ impl Fixture {
             .retain(|request| !matches!(request, SessionRequest::EndOtherClaims));
         let is_check = |request: &mut SessionRequest| matches!(request, SessionRequest::CheckClaim);
         if self.requests.extract_if(.., is_check).next().is_some() {
-            self.act_alone(|session, cx| session.claim_checked(None, cx));
+            self.act_alone(|session, cx| session.restore(RestoreEvent::ClaimChecked(None), cx));
         }
         result
     }

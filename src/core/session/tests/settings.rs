@@ -4,6 +4,7 @@ use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::client::Token;
 use crate::core::session::RequiredSettings;
+use crate::core::session::RestoreEvent;
 use crate::core::setting::{ChosenSettings, Setting};
 use crate::proto::wire::{SessionOptions, Strategy};
 use On::{Answer, Ensure, Refuse, Set, Update, Wait};
@@ -185,7 +186,7 @@ fn session_is_not_opened_without_a_required_mode() {
         let required = RequiredSettings::of(&wish, None, true);
         s.begin_opening(Strategy::Auto, vec![Token::first(77)]);
         s.require(required);
-        s.continue_restore(cx);
+        s.restore(RestoreEvent::Ready, cx);
     });
     t.play(&[
         (On::Read, &["agent session/new"]),

@@ -236,7 +236,7 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "limits",
         "| 32,768 characters",
-        "core/session/handover.rs",
+        "core/session/restoring.rs",
         "32 << 10",
     ),
     (

@@ -1,0 +1,80 @@
+//! Closing of sessions at the agent, and sessions that the agent cannot close.
+//! [`directory`](crate::core::agent::directory) explains why a session waits for its own close.
+
+use super::RestoreStep;
+use crate::core::cx::Cx;
+use crate::core::idle_timer::IdleTimer;
+use crate::core::session::restore::Adoption;
+use crate::core::session::{Conversation, Stage};
+use crate::proto::wire::Rung;
+
+/// Closes a session at the agent, or marks it as left open if the agent cannot close sessions.
+pub fn close_or_leave_open(agent_session: String, talk: &Conversation, cx: &mut Cx<'_>) {
+    let closes = cx.agent.ready().is_none_or(|info| info.capabilities.close);
+    if let (false, Some(connection)) = (closes, &mut cx.agent.connection) {
+        let state = talk.settings.state().clone();
+        connection
+            .directory
+            .leave_open(agent_session.clone(), state);
+    }
+    cx.close_at_agent(&agent_session);
+}
+
+/// Takes over a session that is still open in the agent's process although the agent did not load it.
+/// Returns `None` if no such session is open.
+pub fn take_left_open(talk: &mut Conversation, cx: &mut Cx<'_>) -> Option<RestoreStep> {
+    let key = cx.agent.identity();
+    let connection = cx.agent.connection.as_deref_mut()?;
+    let left = connection
+        .directory
+        .take_left_open(talk.known.id_of(&key)?)?;
+    let Stage::Opening(restore) = &mut talk.stage else {
+        return None;
+    };
+    restore.take_over();
+    let early = connection.directory.take_early(&left.agent_session);
+    for state in [&left.state, &early.state] {
+        talk.settings.extend_state(state);
+        restore.report_earlier(state, None);
+    }
+    let agent_session = left.agent_session;
+    connection
+        .directory
+        .add(agent_session.clone(), talk.id.clone());
+    let adoption = Adoption::Unknown;
+    Some(RestoreStep::Claimed(agent_session, adoption))
+}
+
+/// Waits while the agent is still closing the session. Returns `true` if the session waits.
+pub fn wait_for_close(known: Option<&str>, talk: &mut Conversation, cx: &Cx<'_>) -> bool {
+    let directory = cx.agent.connection.as_ref().map(|c| &c.directory);
+    let (Some(known), Some(directory)) = (known, directory) else {
+        return false;
+    };
+    let Some(until) = directory.closing_until(known, cx.now) else {
+        return false;
+    };
+    let Stage::Opening(restore) = &mut talk.stage else {
+        return false;
+    };
+    if !matches!(restore.next(), Some(Rung::Resume | Rung::Load)) {
+        return false;
+    }
+    restore.wait_for_close(known, until);
+    talk.idle_timer = Some(IdleTimer::begin(cx.now, None));
+    true
+}
+
+/// Ends the wait for a close that was not answered in time. Returns `false` if the session did not wait for one.
+pub fn close_overdue(talk: &mut Conversation, cx: &mut Cx<'_>) -> bool {
+    let Some(agent_session) = talk.stage.awaited_close().map(str::to_owned) else {
+        return false;
+    };
+    if let Some(connection) = &mut cx.agent.connection {
+        connection.directory.give_up_closing(&agent_session);
+    }
+    if let Stage::Opening(restore) = &mut talk.stage {
+        restore.give_up_close();
+    }
+    true
+}
