@@ -1,8 +1,9 @@
-//! State machine of one session, keyed by the client's session id: restore, turns, queue, settings, open
-//! client requests, log.
+//! State machine of one session, keyed by the client's session id.
 //!
-//! The machine handles one event at a time. Its surroundings come in as [`Cx`](super::cx::Cx). It asks the
-//! hub for anything that concerns others by pushing a request (`cx.requests`).
+//! The machine handles one event at a time. It owns its parts and has no other state: it says which part sees an event, in
+//! which order, and carries their values from one to the next. Its surroundings come in as [`Cx`](super::cx::Cx). It asks the
+//! hub for anything that concerns others by pushing a request (`cx.requests`). Here stands what ends or repairs a session;
+//! the files `opening`, `requests`, `prompt_events`, `clients` and `timers` have the other events.
 
 mod abandoned;
 mod approvals;
@@ -64,7 +65,7 @@ pub use prompting::Prompting;
 pub use queue::{MAX_PROMPTS, Queue, Queued};
 pub use requests::{RequestOfAgent, Unapproved, has_stale_requests};
 pub use restoring::RestoreEvent;
-pub use restoring::claims::end_claim;
+pub use restoring::agent_ids::end_claim;
 use restoring::{RestoreStep, Restoring};
 pub use session_agents::{Given, SessionAgents};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,6 +1,6 @@
 //! Opening of the session at its agent: what the steps of a restore mean to the turns, the queue and the clients.
 
-use super::restoring::closing::close_or_leave_open;
+use super::restoring::agent_ids::close_or_leave_open;
 use super::restoring::dead_session::{DeadSetting, dead_at_setting, replace_dead};
 use super::restoring::setting_calls::{call_set, reset_options, was_restored, was_set};
 use super::restoring::{RestoreEvent, RestoreStep};

@@ -6,8 +6,7 @@
 //! returns a [`RestoreStep`], which the machine carries out: nothing here ends a turn, answers a client or touches the
 //! queue.
 
-pub mod claims;
-pub mod closing;
+pub mod agent_ids;
 pub mod dead_session;
 pub mod doubts;
 mod receipt;
@@ -29,8 +28,7 @@ use crate::core::replay::Replay;
 use crate::core::restore_plan::RestoreFacts;
 use crate::proto::json::Members;
 use crate::proto::wire::{McpServer, Rung};
-use claims::{awaits_claim, id_given_to};
-use closing::wait_for_close;
+use agent_ids::{awaits_claim, id_given_to, wait_for_close};
 use doubts::nothing_left;
 use serde_json::{Map, Value};
 pub use taking::Taken;

@@ -2,7 +2,7 @@
 //! still lists, and a load of a session that it does not have.
 
 use super::RestoreStep;
-use super::closing::take_left_open;
+use super::agent_ids::take_left_open;
 use crate::core::agent::connection::Call;
 use crate::core::cx::Cx;
 use crate::core::dialect::AgentCall;

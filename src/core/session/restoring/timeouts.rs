@@ -1,7 +1,7 @@
 //! Timeouts of a restore: of one step, and of the whole.
 
 use super::RestoreStep;
-use super::closing::close_overdue;
+use super::agent_ids::close_overdue;
 use super::doubts::RECOVERY_ADVICE;
 use super::setting_calls::{not_restored, set_timeout};
 use crate::core::cx::Cx;
