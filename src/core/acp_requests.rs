@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 /// Converts a permission request to the parameters of ACP's `session/request_permission`.
-#[must_use]
 pub fn permission(session: &str, params: &PermissionParams) -> Value {
     let own = json!({
         "turnId": params.turn_id,

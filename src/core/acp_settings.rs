@@ -13,7 +13,6 @@ pub const MODEL_OPTION: &str = "model";
 
 /// Returns the members `modes`, `models` and `configOptions` of the result that opens a session, from the
 /// session's state. Modes and models are options, too, because newer clients show only options.
-#[must_use]
 pub fn session_settings(state: &Value) -> Map<String, Value> {
     let mut settings = Map::new();
     for name in ["modes", "models", "configOptions"] {
@@ -72,7 +71,6 @@ fn values(list: &Value, id: &str) -> Option<Vec<Value>> {
 
 /// Returns the result of ACP's `initialize` for an agent of another protocol. `name` is the agent's name in
 /// acpipe, for an agent that gives none. What acpipe adds to the agent is not part of it.
-#[must_use]
 pub fn initialize(name: &str, agent: &AgentInfo) -> Value {
     let mut info = json!({
         "name": agent.name.as_deref().unwrap_or(name),
@@ -90,7 +88,6 @@ pub fn initialize(name: &str, agent: &AgentInfo) -> Value {
 }
 
 /// Returns ACP's `agentCapabilities`.
-#[must_use]
 pub fn capabilities(can: AgentCapabilities) -> Value {
     let mut session = Map::new();
     for (name, can) in [
@@ -120,7 +117,6 @@ pub fn capabilities(can: AgentCapabilities) -> Value {
 
 /// Returns a sign-in method in ACP's form. The command of a method for a terminal stands in `_meta`, too, where
 /// agents without ACP's own type have it.
-#[must_use]
 pub fn auth_method(method: &AuthMethod) -> Value {
     let mut auth = json!({ "id": method.id, "name": method.name });
     if let Some(description) = &method.description {

@@ -129,19 +129,16 @@ impl AgentMachine {
     }
 
     /// Name of the agent; `default` for a default agent without a name.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.specs.definition().name
     }
 
     /// Definition of the agent. Its specification is used when the client connects the agent without a command.
-    #[must_use]
     pub fn definition(&self) -> &AgentDefinition {
         self.specs.definition()
     }
 
     /// Time limits of the agent.
-    #[must_use]
     pub fn limits<'a>(&'a self, settings: &'a Settings) -> &'a Limits {
         settings.limits_of(self.specs.definition())
     }
@@ -155,26 +152,22 @@ impl AgentMachine {
     }
 
     /// Specification of the connected agent, or of the one to be restarted; otherwise the configured one.
-    #[must_use]
     pub fn spec(&self) -> &AgentSpec {
         self.specs.current()
     }
 
     /// Specification of the connected agent, or of the one to be restarted; `None` if there is neither.
-    #[must_use]
     pub fn connected_spec(&self) -> Option<&AgentSpec> {
         let is_in_use = self.connection().is_some() || self.restarts.are_pending();
         is_in_use.then_some(self.specs.current())
     }
 
     /// Identity under which sessions store the agent's session ids.
-    #[must_use]
     pub fn identity(&self) -> String {
         self.specs.identity()
     }
 
     /// The connection; `None` before the agent is started and after it has ended.
-    #[must_use]
     pub fn connection(&self) -> Option<&Connection> {
         self.state.connection()
     }
@@ -195,13 +188,11 @@ impl AgentMachine {
     }
 
     /// Returns `true` while the agent is being stopped.
-    #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.connection().is_some_and(Connection::is_stopping)
     }
 
     /// Returns `true` if the agent has crashed or was stopped when idle: the next call that needs it restarts it.
-    #[must_use]
     pub fn has_crashed(&self) -> bool {
         self.restarts.are_pending()
     }
@@ -212,7 +203,6 @@ impl AgentMachine {
     }
 
     /// The pending renewal, if any.
-    #[must_use]
     pub fn renewal(&self) -> Option<&Renewal> {
         self.renewal.as_ref()
     }
@@ -231,7 +221,6 @@ impl AgentMachine {
     }
 
     /// Returns the variables set on top of acpipe's own environment, with the values of secrets redacted.
-    #[must_use]
     pub fn environment(&self) -> EnvironmentResult {
         let connection = self.connection();
         let spec = match connection {
@@ -245,8 +234,6 @@ impl AgentMachine {
         self.specs.shown(&spec.env, methods.unwrap_or_default())
     }
 
-    /// Returns the agent's status.
-    #[must_use]
     pub fn status(&self, secrets: &Secrets, now: Instant) -> AgentStatus {
         let spec = self.specs.current();
         let status = AgentStatus {
@@ -294,7 +281,6 @@ impl AgentMachine {
 
     /// Returns the agent's entry in a list; `sessions` is the number of its open sessions. Its program has to
     /// be searched for.
-    #[must_use]
     pub fn summary(&self, sessions: u64) -> AgentSummary {
         let (definition, spec) = (self.specs.definition(), self.specs.current());
         AgentSummary {

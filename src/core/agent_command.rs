@@ -46,13 +46,11 @@ pub struct AgentCommand {
 
 impl AgentCommand {
     /// Returns the command line as it is stored. It is not shown, since it may hold secrets.
-    #[must_use]
     pub fn line(&self) -> String {
         self.line_of(|words| words.join(" "))
     }
 
     /// Returns the command line as it is shown and sent to clients.
-    #[must_use]
     pub fn shown_line(&self) -> String {
         self.line_of(|words| shown_arguments(words).join(" "))
     }
@@ -68,7 +66,6 @@ impl AgentCommand {
 
 /// Returns the command line of a session's agent as it is shown. `line` is its stored text, which is all that earlier versions
 /// stored.
-#[must_use]
 pub fn shown_line(command: Option<&AgentCommand>, line: Option<&str>) -> Option<String> {
     let command = command.map(AgentCommand::shown_line);
     command.or_else(|| line.map(shown_words))
@@ -80,7 +77,6 @@ pub fn shown_line(command: Option<&AgentCommand>, line: Option<&str>) -> Option<
 /// others. Directories, package versions and arguments do not change the key. The key of a package runner,
 /// container or interpreter is the package, image or script that it runs, that of an HTTP endpoint its address. All agents of the Claude Code CLI
 /// have one key, since they share their sessions however the CLI is installed or started.
-#[must_use]
 pub fn key(protocol: Protocol, command: &str, args: &[String]) -> String {
     if let Some(identity) = traits(protocol).identity {
         return identity.to_owned();
@@ -108,7 +104,6 @@ pub fn key(protocol: Protocol, command: &str, args: &[String]) -> String {
 
 /// Returns a [`key`] that may leave this machine: without the text of a program that is given to an interpreter as an
 /// argument (`sh -c TEXT`).
-#[must_use]
 pub fn public_key(protocol: Protocol, command: &str, args: &[String]) -> String {
     let key = key(protocol, command, args);
     if let Some((interpreter, script)) = key.split_once(' ') {
@@ -125,7 +120,6 @@ pub fn public_key(protocol: Protocol, command: &str, args: &[String]) -> String 
 const FILE_OPTIONS: &[&str] = &["-m", "-jar", "-u"];
 
 /// Returns the [`key`] of an ACP agent whose command line was stored as one string, joined by spaces.
-#[must_use]
 pub fn key_of_line(line: &str) -> String {
     let mut words = line.split(' ').map(str::to_owned);
     let command = words.next().unwrap_or_default();

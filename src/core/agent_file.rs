@@ -11,7 +11,6 @@ use crate::proto::json::repair::Faults;
 pub enum FileAccess {
     /// Read the messages.
     Read,
-    /// Delete the file.
     Delete,
 }
 

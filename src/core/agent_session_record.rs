@@ -20,7 +20,6 @@ pub struct AgentSessionRecord {
     /// the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Session id of the agent.
     pub id: String,
     /// Number of messages when another agent took over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,7 +39,6 @@ impl AgentSessionRecord {
     /// Returns `true` if another session's record means that the id does not lead to this session any more: the
     /// agent created a session under the same id later. Of two sessions that were created at the same time, neither
     /// can rely on the id.
-    #[must_use]
     pub fn is_ended_by(&self, other: &Self) -> bool {
         // Times in this form are ordered as texts. A record without a time is older than all with one.
         let is_later = self.since < other.since || (self.created && self.since == other.since);
@@ -52,7 +50,6 @@ impl AgentSessionRecord {
     }
 
     /// Returns `true` if both records have one id of one program, whose agents may have several names.
-    #[must_use]
     pub fn is_of_same_id(&self, other: &Self) -> bool {
         let is_same = self.agent == other.agent || self.program() == other.program();
         is_same && self.id == other.id
@@ -64,7 +61,6 @@ impl AgentSessionRecord {
     }
 
     /// Returns `true` if the record is that of another copy of the session's identity.
-    #[must_use]
     pub fn is_copy_of(&self, other: &Self) -> bool {
         (&self.agent, &self.id, &self.since) == (&other.agent, &other.id, &other.since)
     }

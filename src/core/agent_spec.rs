@@ -54,13 +54,11 @@ impl AgentSpec {
     }
 
     /// Returns `true` if the agent runs inside the program that contains acpipe; `command` is its name then.
-    #[must_use]
     pub fn is_in_process(&self) -> bool {
         self.source == AgentSource::InProcess
     }
 
     /// Returns `true` if an argument of the agent's program sets its mode.
-    #[must_use]
     pub fn names_mode(&self) -> bool {
         let flags = mode_arguments(self.protocol);
         let is_mode = |arg: &String| {
@@ -71,7 +69,6 @@ impl AgentSpec {
     }
 
     /// Returns the identity of an agent without a name: the key of its program. See [`agent_command::key`].
-    #[must_use]
     pub fn key(&self) -> String {
         agent_command::key(self.protocol, &self.command, &self.args)
     }
@@ -79,7 +76,6 @@ impl AgentSpec {
     /// Returns the process that runs the agent, with the agent's own variables alone. A package runner of a
     /// defined agent does not run in a project, since it prefers the packages and the settings that it finds
     /// there, but in `home`.
-    #[must_use]
     pub fn process(&self, home: &str) -> ProcessSpec {
         let is_defined = matches!(
             self.source,
@@ -101,14 +97,12 @@ impl AgentSpec {
     }
 
     /// Returns `true` if the command is a package runner, which downloads and runs the agent.
-    #[must_use]
     pub fn is_package_runner(&self) -> bool {
         package_runner(&self.command, &self.args).is_some()
     }
 
     /// Returns the part that is stored with a session. The environment is left out, since it may hold
     /// secrets.
-    #[must_use]
     pub fn stored(&self) -> AgentCommand {
         AgentCommand {
             command: self.command.clone(),
@@ -148,7 +142,6 @@ impl AgentSpec {
     }
 
     /// Returns `true` if each session gets its own agent process, by this specification or by the protocol.
-    #[must_use]
     pub fn is_process_per_session(&self) -> bool {
         self.child_per_session || traits(self.protocol).process_per_session
     }
@@ -159,7 +152,6 @@ pub const DEFAULT_AGENT: &str = "default";
 
 /// Returns the identity under which sessions store an agent's session ids: the agent's name, or for the
 /// default agent and built-in agents the key of the program.
-#[must_use]
 pub fn identity(name: &str, spec: &AgentSpec) -> String {
     if name == DEFAULT_AGENT || spec.source == AgentSource::BuiltIn {
         spec.key()

@@ -18,7 +18,6 @@ use std::collections::BTreeMap;
 /// Consumer of events, in order.
 pub type Emit<'e> = &'e mut dyn FnMut(&AguiEvent<'_>);
 
-/// Kind of a block of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum TextBlockKind {
     Text,
@@ -74,7 +73,6 @@ impl RunEvents {
     }
 
     /// Returns `true` after the last event of the run.
-    #[must_use]
     pub fn has_ended(&self) -> bool {
         self.has_ended
     }

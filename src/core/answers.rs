@@ -17,7 +17,6 @@ use crate::proto::wire::{
 use tracing::{debug, warn};
 
 /// Returns the policy's decision for a permission request that no client answers.
-#[must_use]
 pub fn unanswered(policy: &Policy, options: &[PermissionOption], by: DecisionSource) -> Decision {
     let allow = policy.unanswered() == Effect::Allow;
     Decision::of(allow, policy.prefers_always(), options, by)
@@ -86,7 +85,6 @@ pub fn permission(
 }
 
 /// Returns the decision for a response to a permission request that is not valid.
-#[must_use]
 pub fn refusal(options: &[PermissionOption], why: &str) -> Decision {
     warn!(
         why,

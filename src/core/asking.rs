@@ -29,7 +29,6 @@ pub enum AskingHabit {
 
 impl Asking {
     /// Returns the modes in which the agent asks, the preferred one first; empty if its mode does not matter.
-    #[must_use]
     pub fn modes(&self) -> &[String] {
         match self {
             Self::Modes(modes) => modes,
@@ -41,7 +40,6 @@ impl Asking {
 /// Returns why tools may run without a permission request in a session with this mode; `None` if nothing is known
 /// against it. `name` is the name of the mode, if the agent lists one. `measured` is the mode in which the agent was seen
 /// to run a tool without asking; it counts if nothing else is known of the agent.
-#[must_use]
 pub fn asking_fault(
     asking: Option<&Asking>,
     mode: Option<&str>,

@@ -77,7 +77,6 @@ const ALLOWING: [&str; 7] = [
 ];
 
 /// Returns `true` if a mode or setting of this id or name runs tools without asking.
-#[must_use]
 pub fn is_unasked_mode(text: &str) -> bool {
     // Some ids are URIs, whose fragment is the name.
     let name = text.rsplit(['#', '/']).next().unwrap_or(text);
@@ -91,7 +90,6 @@ pub fn is_unasked_mode(text: &str) -> bool {
 }
 
 /// Returns `true` if a switch of this id or name, which is on, makes the agent ask less.
-#[must_use]
 pub fn is_unasked_switch(text: &str) -> bool {
     let words = words(text, false);
     // "Auto" alone says nothing here: a switch can be "Auto-compact".
@@ -99,7 +97,6 @@ pub fn is_unasked_switch(text: &str) -> bool {
 }
 
 /// Returns `true` if a setting of this id or name is about the agent's questions.
-#[must_use]
 pub fn is_about_asking(text: &str) -> bool {
     words(text, false)
         .iter()
@@ -108,7 +105,6 @@ pub fn is_about_asking(text: &str) -> bool {
 
 /// Returns `true` if an option with this id or label (`can_quote`) changes the agent's mode, mostly to one in which it
 /// asks less or not at all.
-#[must_use]
 pub fn changes_mode(text: &str, can_quote: bool) -> bool {
     let words = words(text, can_quote);
     // "Do not ask again" is what an option that allows always means.
@@ -117,7 +113,6 @@ pub fn changes_mode(text: &str, can_quote: bool) -> bool {
 }
 
 /// Returns `true` if an option with this id or label (`can_quote`) allows more than one call.
-#[must_use]
 pub fn allows_more_than_once(text: &str, can_quote: bool) -> bool {
     let words = words(text, can_quote);
     let lasts =

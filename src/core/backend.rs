@@ -33,21 +33,17 @@ pub trait Backend: Send {
     fn exchange(&self, prompt: &BackendPrompt<'_>) -> Result<Exchange, Error>;
 }
 
-/// Session of a backend.
 #[derive(Debug, Clone, Default)]
 pub struct BackendSession {
     /// Agent session id.
     pub id: String,
     /// Working directory, an absolute path.
     pub cwd: String,
-    /// Options of the session.
     pub options: SessionOptions,
 }
 
-/// Prompt for a backend.
 #[derive(Debug)]
 pub struct BackendPrompt<'a> {
-    /// Session of the prompt.
     pub session: &'a BackendSession,
     /// Parts of the prompt, with the text that acpipe puts before it.
     pub parts: &'a [PromptPart<'a>],

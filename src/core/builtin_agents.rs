@@ -102,7 +102,6 @@ impl BuiltinAgent {
     }
 
     /// Returns the command line that downloads and starts the agent; `None` if no package runner can do that.
-    #[must_use]
     pub fn package_launch(&self) -> Option<LaunchTemplate> {
         self.distribution.launch()
     }
@@ -114,19 +113,16 @@ static FILE: LazyLock<BuiltinAgentsFile> = LazyLock::new(|| {
 });
 
 /// Returns the content of the data file.
-#[must_use]
 pub fn file() -> &'static BuiltinAgentsFile {
     &FILE
 }
 
 /// Returns all built-in agents.
-#[must_use]
 pub fn all() -> &'static [BuiltinAgent] {
     &FILE.agents
 }
 
 /// Returns the built-in agent with this id or alias.
-#[must_use]
 pub fn find(name: &str) -> Option<&'static BuiltinAgent> {
     all()
         .iter()

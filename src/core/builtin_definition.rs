@@ -10,7 +10,6 @@ use crate::core::backend_options::BackendOptions;
 use crate::proto::wire::{AgentSource, SessionOptions};
 
 /// Returns the definition by which a built-in agent is started.
-#[must_use]
 pub fn builtin_definition(agent: &BuiltinAgent, settings: &Settings) -> AgentDefinition {
     let demo = || LaunchTemplate {
         command: settings.own_program.clone(),
@@ -50,7 +49,6 @@ pub fn builtin_definition(agent: &BuiltinAgent, settings: &Settings) -> AgentDef
 
 /// Returns the name under which the profile of an agent without a name is stored: the id of the built-in
 /// agent that has the same program, else the key of the program.
-#[must_use]
 pub fn profile_name(spec: &AgentSpec) -> String {
     let key = spec.key();
     let is_same = |agent: &&BuiltinAgent| {

@@ -109,7 +109,6 @@ const NEVER_CAUSES: &[&str] = &[
 ];
 
 /// Returns the line that gives the cause, printable and clipped; `None` if no line looks like an error.
-#[must_use]
 pub fn cause(stderr: &str) -> Option<String> {
     let text = printable(stderr);
     let lines: Vec<&str> = text.lines().collect();
@@ -127,14 +126,12 @@ pub fn cause(stderr: &str) -> Option<String> {
 }
 
 /// Returns the line that gives the cause, or the last line if no line looks like an error.
-#[must_use]
 pub fn cause_or_last(stderr: &str) -> Option<String> {
     let last = || super::process_health::last_line(stderr).map(|line| clip(&printable(line)));
     cause(stderr).or_else(last)
 }
 
 /// Returns the last lines that are not empty, at most `most`, made printable.
-#[must_use]
 pub fn last_lines(stderr: &str, most: usize) -> Vec<String> {
     let text = printable(stderr);
     let lines = text

@@ -27,7 +27,6 @@ pub enum ClientRequest {
 impl ClientRequest {
     /// Returns how many bytes of the request are held while it is open. A file or terminal request counts as
     /// 0, since only its answer is needed.
-    #[must_use]
     pub fn size(&self) -> usize {
         match self {
             Self::Permission(params) => size(params),
@@ -40,7 +39,6 @@ impl ClientRequest {
     }
 
     /// Returns the request that clients get which do not speak ACP; `None` if they cannot answer it.
-    #[must_use]
     pub fn neutral(&self) -> Option<&Self> {
         match self {
             Self::Acp(_, neutral) => neutral.as_deref(),
@@ -50,7 +48,6 @@ impl ClientRequest {
 
     /// Returns `true` if a client with these capabilities can answer this permission request or question.
     /// Always `false` for a file or terminal request.
-    #[must_use]
     pub fn is_answered_with(&self, can: &wire::ClientCapabilities) -> bool {
         match self {
             Self::Permission(_) => can.permissions,
@@ -63,7 +60,6 @@ impl ClientRequest {
     }
 
     /// Returns the method of the request on the wire.
-    #[must_use]
     pub fn method(&self) -> &'static str {
         match self {
             Self::Permission(_) => "permission/request",

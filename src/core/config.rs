@@ -53,7 +53,6 @@ pub struct Settings {
 
 impl Settings {
     /// Returns the home directory of the user, or the root directory if it is unknown.
-    #[must_use]
     pub fn home(&self) -> String {
         let home = self.inherited.0.get("HOME").cloned().flatten();
         home.filter(|home| home.starts_with('/'))
@@ -61,26 +60,22 @@ impl Settings {
     }
 
     /// Returns the policy of an agent's sessions.
-    #[must_use]
     pub fn policy_of<'a>(&'a self, agent: &'a AgentDefinition) -> &'a Policy {
         agent.policy.as_deref().unwrap_or(&self.policy)
     }
 
     /// Returns the time limits of an agent.
-    #[must_use]
     pub fn limits_of<'a>(&'a self, agent: &'a AgentDefinition) -> &'a Limits {
         agent.limits.as_deref().unwrap_or(&self.limits)
     }
 
     /// Returns the treatment of sessions that an agent no longer remembers.
-    #[must_use]
     pub fn on_lost_of(&self, agent: &AgentDefinition) -> OnLost {
         agent.on_lost.unwrap_or(self.on_lost)
     }
 
     /// Returns the MCP servers that every session of an agent gets: those of its definition, and those of the
     /// settings whose name the definition does not use.
-    #[must_use]
     pub fn mcp_servers_of(&self, agent: &AgentDefinition) -> Vec<McpServer> {
         super::mcp::joined(&agent.mcp_servers, &self.mcp_servers)
     }

@@ -26,7 +26,6 @@ pub struct Cx<'a> {
     pub now: Instant,
     /// State that every machine uses.
     pub shared: &'a mut Shared,
-    /// Agent of the session.
     pub agent: AgentAccess<'a>,
     /// Terms of the last prompt, if they are stricter than those of the session's agent.
     pub terms: Option<Arc<Terms>>,
@@ -67,19 +66,16 @@ pub enum SessionRequest {
 
 impl Cx<'_> {
     /// Returns the wall clock time as RFC 3339.
-    #[must_use]
     pub fn time(&self) -> String {
         self.shared.time(self.now)
     }
 
     /// Returns the deadline of a wait that begins now; `None` if it has no limit.
-    #[must_use]
     pub fn until(&self, wait: Timeout) -> Option<Instant> {
         self.limits().until(wait, self.now)
     }
 
     /// Returns the time limits that hold: those of the session's agent, and of the client that sent the last prompt.
-    #[must_use]
     pub fn limits(&self) -> &Limits {
         let own = || self.shared.settings.limits_of(self.agent.definition);
         self.terms
@@ -88,7 +84,6 @@ impl Cx<'_> {
     }
 
     /// Returns the policy that holds: that of the session's agent, and of the client that sent the last prompt.
-    #[must_use]
     pub fn policy(&self) -> &Policy {
         let own = || self.shared.settings.policy_of(self.agent.definition);
         self.terms

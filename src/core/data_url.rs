@@ -43,7 +43,6 @@ impl<'a> DataUrl<'a> {
     }
 
     /// Returns the decoded data; `None` if it is declared as base64 and is not valid base64.
-    #[must_use]
     pub fn bytes(&self) -> Option<Vec<u8>> {
         if self.is_base64 {
             return FORGIVING.decode(self.data).ok();
@@ -51,8 +50,6 @@ impl<'a> DataUrl<'a> {
         Some(percent_decode_str(self.data).collect())
     }
 
-    /// Returns the data as base64.
-    #[must_use]
     pub fn base64(&self) -> String {
         if self.is_base64 {
             self.data.to_owned()

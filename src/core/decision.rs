@@ -7,7 +7,6 @@ use super::option_choice::choose;
 use crate::proto::wire::DecidingClient;
 use serde_json::value::RawValue;
 
-/// Source of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecisionSource {
     /// The policy, with the text of the rule that decided.
@@ -28,7 +27,6 @@ pub enum DecisionSource {
 
 impl DecisionSource {
     /// Returns the name of the source on the wire and in the ledger.
-    #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             Self::Policy(_) => "policy",
@@ -42,7 +40,6 @@ impl DecisionSource {
     }
 
     /// Returns the policy rule that decided; `None` if no rule did.
-    #[must_use]
     pub fn rule(&self) -> Option<&str> {
         match self {
             Self::Policy(rule) | Self::Timeout(Some(rule)) => Some(rule),
@@ -96,7 +93,6 @@ impl Feedback {
 
 /// Returns the text of a prompt that delivers feedback after its decision; `what` is the title of the tool
 /// call.
-#[must_use]
 pub fn late_feedback(what: Option<&str>, approved: bool, words: &str) -> String {
     let decided = if approved { "allowed" } else { "refused" };
     match what.filter(|what| !what.trim().is_empty()) {
@@ -118,7 +114,6 @@ pub struct Decision {
     pub updated_input: Option<Box<RawValue>>,
     /// Reason, as text for people.
     pub reason: String,
-    /// Source of the decision.
     pub by: DecisionSource,
     /// Response of a client that speaks ACP, which an ACP agent gets as it is.
     pub acp: Option<ClientAnswer>,
@@ -212,7 +207,6 @@ impl Decision {
     }
 
     /// Returns the feedback that the agent does not receive with the response.
-    #[must_use]
     pub fn undelivered(&self) -> Option<&Feedback> {
         self.feedback
             .as_ref()
@@ -221,7 +215,6 @@ impl Decision {
 
     /// Returns `true` if the tool may run. An option of an unknown kind counts as an approval, since only the
     /// person who chose it knows its meaning.
-    #[must_use]
     pub fn approved(&self) -> bool {
         self.choice
             .as_ref()
@@ -231,7 +224,6 @@ impl Decision {
 
 /// Returns the options with which an elicitation outside a permission request is answered: accept, then
 /// decline. The agent offers none itself.
-#[must_use]
 pub fn elicitation_options() -> Vec<PermissionOption> {
     let option = |id: &str, name: &str, kind| PermissionOption {
         id: id.to_owned(),

@@ -12,11 +12,9 @@ pub struct Deltas<'a> {
     pub role: MessageRole,
     /// Id of the block.
     pub id: &'a str,
-    /// The texts.
     pub texts: TextRun<'a>,
 }
 
-/// One delta.
 #[derive(Debug, Clone, Copy)]
 pub struct TextDelta<'a> {
     /// Kind of the block: reasoning, or text of the answer.
@@ -35,7 +33,6 @@ impl<'a> Deltas<'a> {
     }
 
     /// Returns the JSON of each delta up to its text. [`Deltas::END`] follows the text.
-    #[must_use]
     pub fn begin(&self) -> Vec<u8> {
         let kind: &[u8] = match self.role {
             MessageRole::Thought => br#"{"type":"reasoning-delta","id":"#,
@@ -62,7 +59,6 @@ impl TextDelta<'_> {
 }
 
 /// Returns the chunk that appends text to a block.
-#[must_use]
 pub fn delta_chunk<'a>(
     role: MessageRole,
     id: &'a str,

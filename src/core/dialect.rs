@@ -90,7 +90,6 @@ pub trait Dialect: Send {
         out: &mut Outgoing,
     ) -> bool;
 
-    /// Returns what a text of the agent means.
     fn meaning(&self, text: AgentText<'_>) -> TextMeaning;
 
     /// Returns the counts of lines that could not be used so far.
@@ -115,14 +114,12 @@ pub struct DialectFacts {
 }
 
 /// Creates the error of a message into a turn for an agent that takes none.
-#[must_use]
 pub fn no_steering(session: &str) -> Error {
     let message = format!("the agent of session {session:?} takes no messages during a turn");
     Error::new(ErrorKind::OutOfOrder, message)
 }
 
 /// Converts a text that an agent sent in place of an error to an error.
-#[must_use]
 pub fn error_of_text(said: &str) -> Error {
     Error::new(ErrorKind::Session, clip(said)).with("raw", said)
 }
@@ -240,7 +237,6 @@ impl Outgoing {
     }
 
     /// Returns `true` if the queue is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -253,7 +249,6 @@ pub struct SessionSetup<'a> {
     pub cwd: &'a str,
     /// All MCP servers of the session, with their variables filled in.
     pub mcp_servers: &'a [McpServer],
-    /// Options of the session.
     pub options: &'a SessionOptions,
     /// Members that are added to the call in ACP.
     pub acp: &'a Map<String, Value>,
@@ -279,10 +274,8 @@ pub const ATTACHMENT: &str = "attachment:///";
 /// Name of a file that was sent without one.
 pub const UNNAMED: &str = "file";
 
-/// How a session is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening<'a> {
-    /// As a new session.
     New,
     /// As the session with this agent session id, without a replay of its history.
     Resume(&'a str),
@@ -293,7 +286,6 @@ pub enum Opening<'a> {
 /// Part of a prompt. Fields that can be large are borrowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromptPart<'a> {
-    /// Text.
     Text(Cow<'a, str>),
     /// File, as data or as a link.
     File {

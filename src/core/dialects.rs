@@ -45,7 +45,6 @@ pub struct DialectSetup {
 }
 
 /// Returns the properties of a protocol.
-#[must_use]
 pub fn traits(protocol: Protocol) -> &'static DialectTraits {
     match protocol {
         Protocol::Acp => &acp::TRAITS,
@@ -57,7 +56,6 @@ pub fn traits(protocol: Protocol) -> &'static DialectTraits {
 }
 
 /// Returns the arguments by which a user starts an agent of this protocol in a mode.
-#[must_use]
 pub fn mode_arguments(protocol: Protocol) -> &'static [&'static str] {
     match protocol {
         Protocol::Claude => &claude::MODE_ARGUMENTS,
@@ -66,7 +64,6 @@ pub fn mode_arguments(protocol: Protocol) -> &'static [&'static str] {
 }
 
 /// Returns the name of the dialect in which the agent sent a message, by the metadata of the message.
-#[must_use]
 pub fn dialect_of(message: &Value) -> &'static str {
     let names = |name: &&&str| {
         let parts = message["parts"].as_array().into_iter().flatten();
@@ -77,7 +74,6 @@ pub fn dialect_of(message: &Value) -> &'static str {
 }
 
 /// Creates the dialect of an agent that is about to be started.
-#[must_use]
 pub fn dialect(protocol: Protocol, setup: DialectSetup) -> Box<dyn Dialect> {
     match protocol {
         Protocol::Acp if setup.child_per_session => {
@@ -106,7 +102,6 @@ pub fn dialect(protocol: Protocol, setup: DialectSetup) -> Box<dyn Dialect> {
 
 /// Returns a line of an agent with other ids of tool calls: `rename` returns the id that replaces one. `None` if
 /// nothing changes, or if clients never receive lines of this protocol.
-#[must_use]
 pub fn with_call_ids(
     protocol: Protocol,
     line: &str,
@@ -120,7 +115,6 @@ pub fn with_call_ids(
 
 /// Returns the access to the file of an agent's session, given its directory and its agent session id; `None` if
 /// acpipe does not know where agents of this protocol store their sessions.
-#[must_use]
 pub fn agent_file(
     protocol: Protocol,
     env: Variables,

@@ -20,7 +20,6 @@ const BLOCK: usize = 512;
 /// common end, and the rest of the earlier text that moved to the beginning.
 ///
 /// The time is linear in the size of both.
-#[must_use]
 pub fn added(before: &str, now: &str) -> usize {
     let (before, now) = (before.as_bytes(), now.as_bytes());
     let begin = common_beginning(before, now);
@@ -31,7 +30,6 @@ pub fn added(before: &str, now: &str) -> usize {
 }
 
 /// Like [`added`] for values, of which a later object has only the members that changed.
-#[must_use]
 pub fn added_value(before: &Value, now: &Value) -> usize {
     match (before, now) {
         (before, now) if before == now => 0,

@@ -16,7 +16,6 @@ pub struct AgentId(pub u64);
 /// Action for the shell. Effects are performed in order.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Open a transport.
     Open(AgentId, Transport),
     /// Write to the process's stdin.
     Send(AgentId, Vec<u8>),

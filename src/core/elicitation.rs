@@ -101,7 +101,6 @@ impl ElicitationDetails {
 
     /// Returns the fields of an answer that may be shown and stored: all but those that the schema marks as
     /// secret, as a whole or in part.
-    #[must_use]
     pub fn shown(&self, content: &Map<String, Value>) -> Map<String, Value> {
         let secret = |name: &str| {
             let schema = self.schema.as_ref();

@@ -199,7 +199,6 @@ impl Error {
     }
 
     /// Returns the `data` member that clients get: the kind and the raw facts.
-    #[must_use]
     pub fn data(&self) -> Value {
         let mut data = self.data.clone();
         data.insert("kind".into(), self.kind.name().into());
@@ -248,19 +247,16 @@ impl std::fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// Creates the error for an invalid parameter; `field` is its path.
-#[must_use]
 pub fn invalid(field: &str, why: &str) -> Error {
     Error::new(ErrorKind::InvalidParams, format!("{field}: {why}")).with("field", field)
 }
 
 /// Creates the error for a call that is not possible in the current state.
-#[must_use]
 pub fn out_of_order(message: &str) -> Error {
     Error::new(ErrorKind::OutOfOrder, message)
 }
 
 /// Creates the error for a session id that does not exist.
-#[must_use]
 pub fn no_session(id: &str) -> Error {
     let message = format!("session {id:?} not found; call session/ensure first");
     Error::new(ErrorKind::SessionNotFound, message)
@@ -295,7 +291,6 @@ const CONNECTION_FAILURES: &[&str] = &[
 ];
 
 /// Returns `true` if the text reports a failed connection.
-#[must_use]
 pub fn is_connection_failure(text: &str) -> bool {
     CONNECTION_FAILURES.iter().any(|words| text.contains(words))
 }
@@ -310,7 +305,6 @@ fn one_line(message: Cow<'_, str>) -> String {
 }
 
 /// Clips a text to `RAW_LIMIT` bytes, cut between characters, and appends [`CUT`] and its full length.
-#[must_use]
 pub fn clip(text: &str) -> String {
     if text.len() <= RAW_LIMIT {
         return text.to_owned();

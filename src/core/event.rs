@@ -30,7 +30,6 @@ pub use update::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(pub u64);
 
-/// Event of an agent.
 #[derive(Debug)]
 pub enum AgentEvent<'a> {
     /// The handshake succeeded.
@@ -67,7 +66,6 @@ pub enum AgentEvent<'a> {
         /// Call that is complete.
         call: CallId,
     },
-    /// Update of a session.
     Update {
         /// The agent's id of the session.
         session: Cow<'a, str>,
@@ -102,7 +100,6 @@ pub enum AgentEvent<'a> {
     },
     /// The agent withdrew the request with this key.
     Withdrawn {
-        /// Key of the agent's request.
         key: RequestKey,
     },
     /// The agent reports outside of its result whether the session's turn fails.
@@ -151,7 +148,6 @@ pub enum AgentEvent<'a> {
         /// The agent's id of the session.
         session: String,
     },
-    /// The background turn ended.
     BackgroundTurnEnded {
         /// The agent's id of the session.
         session: String,
@@ -161,8 +157,6 @@ pub enum AgentEvent<'a> {
 }
 
 impl AgentEvent<'_> {
-    /// Returns the key of the request that the event is.
-    #[must_use]
     pub fn request_key(&self) -> Option<&RequestKey> {
         match self {
             Self::Permission(asked) | Self::ToolHook(asked) => Some(&asked.key),
@@ -417,7 +411,6 @@ pub struct Exit {
 
 impl Exit {
     /// Builds an error for the loss of the process; `when` describes the situation and begins the message.
-    #[must_use]
     pub fn error(&self, kind: ErrorKind, when: &str) -> Error {
         let mut error = Error::new(kind, format!("{when}: {}", self.describe()));
         if let Some(code) = self.code {
@@ -457,7 +450,6 @@ pub struct AgentInfo {
     pub title: Option<String>,
     /// Version; `None` if the agent gives none.
     pub version: Option<String>,
-    /// Capabilities of the agent.
     pub capabilities: AgentCapabilities,
     /// Methods to sign in to the agent.
     pub auth_methods: Vec<AuthMethod>,

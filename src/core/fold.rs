@@ -54,13 +54,11 @@ pub struct FoldSink {
 
 impl FoldSink {
     /// Returns the message so far.
-    #[must_use]
     pub fn message(&self) -> Value {
         self.fold.message()
     }
 
     /// Size of all chunks taken, in bytes of JSON.
-    #[must_use]
     pub fn size(&self) -> usize {
         self.size
     }
@@ -114,7 +112,6 @@ impl ChunkSink for FoldSink {
 
 impl Fold {
     /// Returns the message so far.
-    #[must_use]
     pub fn message(&self) -> Value {
         json!(self.so_far())
     }

@@ -65,7 +65,6 @@ pub enum HostAnswer {
     Written,
     /// A terminal was created under this name.
     Created(String),
-    /// Output of a terminal.
     Output(TerminalOutput),
     /// Exit of a terminal's command.
     Exit(TerminalExit),
@@ -190,7 +189,6 @@ pub enum HostEvent {
     Started(TerminalId),
     /// The command of a terminal could not be started.
     StartFailed(TerminalId, Error),
-    /// Output of a terminal.
     Output(TerminalId, Bytes),
     /// The command ended and all of its output was reported; processes that it left behind may still write
     /// output.
@@ -214,7 +212,6 @@ pub struct Host {
 
 impl Host {
     /// Returns `true` if the session has a terminal of this name.
-    #[must_use]
     pub fn has_terminal(&self, session: &str, name: &str) -> bool {
         self.terminals.has(session, name)
     }
@@ -344,19 +341,16 @@ impl Host {
     }
 
     /// Returns `true` if there are no terminals.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         self.terminals.is_empty()
     }
 
     /// Returns the sessions that have terminals.
-    #[must_use]
     pub fn sessions(&self) -> BTreeSet<String> {
         self.terminals.sessions().cloned().collect()
     }
 
     /// Returns the time at which terminal output is to be reported.
-    #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         // Output of a terminal that was released in the meantime is not reported.
         self.report_at.filter(|_| !self.terminals.is_empty())
@@ -379,7 +373,6 @@ impl Host {
     }
 
     /// Like [`Host::unreported`] for one session, regardless of the time.
-    #[must_use]
     pub fn unreported_of(&self, session: &str) -> Vec<(String, TerminalId)> {
         let mut unreported = self.terminals.unreported();
         unreported.retain(|(of, _)| of == session);

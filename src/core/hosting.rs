@@ -30,7 +30,6 @@ impl Hosting {
     }
 
     /// Returns the session of an open request.
-    #[must_use]
     pub fn session(&self, ticket: Ticket) -> Option<&String> {
         self.tickets.get(&ticket)
     }
@@ -46,7 +45,6 @@ impl Hosting {
     }
 
     /// Returns the sessions with open requests or terminals.
-    #[must_use]
     pub fn sessions(&self) -> Vec<String> {
         if self.tickets.is_empty() && self.host.is_idle() {
             return Vec::new();

@@ -15,7 +15,6 @@ pub struct HttpRequest {
     pub url: String,
     /// Headers, without those that describe the body's length and the connection.
     pub headers: Vec<HttpHeader>,
-    /// Body of the request.
     pub body: Vec<u8>,
     /// Time limits.
     pub limits: HttpLimits,
@@ -24,9 +23,7 @@ pub struct HttpRequest {
 /// Header of a request. The value is not printed, since it may be a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpHeader {
-    /// Name of the header.
     pub name: String,
-    /// Value of the header.
     pub value: String,
 }
 
@@ -100,20 +97,17 @@ pub struct HttpHead {
 
 impl HttpHead {
     /// Returns `true` if the body consists of server-sent events.
-    #[must_use]
     pub fn is_event_stream(&self) -> bool {
         self.content_type == "text/event-stream"
     }
 
     /// Returns `true` if the request succeeded.
-    #[must_use]
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 }
 
 /// Returns an address as errors and logs show it: without user, password, query and fragment.
-#[must_use]
 pub fn shown_url(url: &str) -> String {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     // An address that is not valid may have its password elsewhere.
@@ -128,7 +122,6 @@ pub fn shown_url(url: &str) -> String {
 }
 
 /// Checks the address of an endpoint; returns what is wrong with it.
-#[must_use]
 pub fn url_fault(url: &str) -> Option<&'static str> {
     let rest = url
         .strip_prefix("https://")
@@ -158,7 +151,6 @@ pub fn url_fault(url: &str) -> Option<&'static str> {
 }
 
 /// Returns the host of an address, without its port.
-#[must_use]
 pub fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -169,7 +161,6 @@ pub fn host(url: &str) -> &str {
 }
 
 /// Returns `true` for an address on this machine.
-#[must_use]
 pub fn is_on_this_machine(url: &str) -> bool {
     let host = host(url);
     let is_v4 = |host: &str| host.bytes().all(|b| b.is_ascii_digit() || b == b'.');

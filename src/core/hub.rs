@@ -97,7 +97,6 @@ impl Hub {
     }
 
     /// Returns the time limits.
-    #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.router.shared().settings.limits
     }
@@ -129,13 +128,11 @@ impl Hub {
     }
 
     /// Returns `true` while an agent is being stopped. The steps of a stop must not wait for the client.
-    #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.router.agents().iter().any(AgentMachine::is_stopping)
     }
 
     /// Returns `true` once the program is to exit.
-    #[must_use]
     pub fn is_ending(&self) -> bool {
         self.lifecycle.is_ending()
     }
@@ -280,7 +277,6 @@ impl Hub {
     }
 
     /// Returns the name of the agent that a process belongs to.
-    #[must_use]
     pub fn agent_of_process(&self, id: AgentId) -> Option<&str> {
         let agent = self.router.agents().with_process(id)?;
         Some(self.router.agents().get(agent).name())

@@ -43,7 +43,6 @@ impl IdleTimer {
     }
 
     /// Returns `true` if `at` is later than the last output.
-    #[must_use]
     pub fn is_latest(&self, at: Instant) -> bool {
         at > self.last_activity.map_or(self.began, |(at, _)| at)
     }
@@ -59,19 +58,16 @@ impl IdleTimer {
     }
 
     /// Returns how long the agent has been idle.
-    #[must_use]
     pub fn elapsed(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.idle_since())
     }
 
     /// When the idle timeout is reached; `None` without a timeout.
-    #[must_use]
     pub fn until(&self) -> Option<Instant> {
         self.idle_since().checked_add(self.limit?)
     }
 
     /// When the next notice of the wait is due: after `first`, then each time after twice as long.
-    #[must_use]
     pub fn notice_at(&self, first: Duration) -> Option<Instant> {
         let wait = first.checked_mul(1_u32.checked_shl(self.notices)?)?;
         self.idle_since().checked_add(wait)
@@ -85,7 +81,6 @@ impl IdleTimer {
     }
 
     /// Returns the kind of the last output and the time since then.
-    #[must_use]
     pub fn last_activity(&self, now: Instant) -> Option<(&'static str, Duration)> {
         let (at, what) = self.last_activity?;
         Some((what, now.saturating_duration_since(at)))
@@ -94,7 +89,6 @@ impl IdleTimer {
 
 /// Formats a duration briefly: in milliseconds below one second, in seconds below ten minutes, otherwise in
 /// minutes.
-#[must_use]
 pub fn format_duration(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -105,7 +99,6 @@ pub fn format_duration(time: Duration) -> String {
 }
 
 /// Returns the kind of an update, as shown in wait notices and timeout errors.
-#[must_use]
 pub fn update_name(update: &Update<'_>) -> &'static str {
     match update {
         Update::Message(piece) => match piece.role {

@@ -63,7 +63,6 @@ impl Ids {
     }
 
     /// Returns how many agent processes were started so far.
-    #[must_use]
     pub fn processes(&self) -> u64 {
         self.process
     }

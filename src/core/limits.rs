@@ -158,7 +158,6 @@ impl Limits {
     }
 
     /// Returns the limit of a wait; `None` if it has none.
-    #[must_use]
     pub fn of(&self, wait: Timeout) -> Option<Duration> {
         self.0[wait as usize]
     }
@@ -176,14 +175,12 @@ impl Limits {
 
     /// Returns the deadline of an answer that no client is there to give. It is that of [`Timeout::Answer`]; if
     /// answers have no limit, the default one.
-    #[must_use]
     pub fn unattended_answer(&self, now: Instant) -> Option<Instant> {
         let usual = || now.checked_add(Timeout::Answer.default_limit()?);
         self.until(Timeout::Answer, now).or_else(usual)
     }
 
     /// Returns the deadline of a wait that begins now; `None` if it has no limit.
-    #[must_use]
     pub fn until(&self, wait: Timeout, now: Instant) -> Option<Instant> {
         now.checked_add(self.of(wait)?)
     }

@@ -14,7 +14,6 @@ pub struct UnusableLine;
 /// Result of reading a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineOutcome {
-    /// The line was read.
     Read,
     /// The line is not a message.
     Unusable,
@@ -24,7 +23,6 @@ pub enum LineOutcome {
 
 /// Reader of the lines of a transport.
 pub trait LineReader {
-    /// Reads a line.
     fn read(&mut self, line: &[u8]) -> LineOutcome;
 
     /// Prepares for the next object, which has other text beside it. Returns `false` if the object is not to be read,
@@ -96,7 +94,6 @@ impl<'a> LostLine<'a> {
     }
 
     /// Describes what is wrong with the line, for a sentence that begins with "the line".
-    #[must_use]
     pub fn fault(&self) -> String {
         match &self.reason {
             LostReason::TooLong => format!(
@@ -110,7 +107,6 @@ impl<'a> LostLine<'a> {
     }
 
     /// Returns `true` if a part of the line that is kept contains the text.
-    #[must_use]
     pub fn contains(&self, text: &str) -> bool {
         let mut parts = [self.head, self.tail].into_iter();
         parts.any(|part| memchr::memmem::find(part, text.as_bytes()).is_some())
@@ -127,7 +123,6 @@ impl<'a> LostLine<'a> {
     }
 
     /// Returns `true` if a member of this name has this string as its value.
-    #[must_use]
     pub fn has_member(&self, key: &str, value: &str) -> bool {
         let is_value = |found: &str| {
             let text = found
@@ -138,7 +133,6 @@ impl<'a> LostLine<'a> {
         self.values_of(key).any(is_value)
     }
 
-    /// Counts the line.
     pub fn count(&self, faults: &mut LineFaults) {
         match self.reason {
             LostReason::TooLong => faults.too_long += 1,
@@ -209,7 +203,6 @@ pub fn count_repaired(repaired: Faults, faults: &mut LineFaults) {
 }
 
 /// Repairs a whole answer that is one object or array, and logs that; `None` if it cannot be read.
-#[must_use]
 pub fn repaired_answer(text: &str) -> Option<Cow<'_, str>> {
     let (value, faults) = repair::whole(text)?;
     warn!("repaired the answer of the agent, which is not valid JSON: it has {faults}");

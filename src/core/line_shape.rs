@@ -34,7 +34,6 @@ impl LineShape {
     }
 
     /// Returns `true` if the line has no white space around its object.
-    #[must_use]
     pub fn is_trimmed(&self) -> bool {
         self.before.starts_with(b"{") && self.after.ends_with(b"}")
     }
@@ -42,7 +41,6 @@ impl LineShape {
     /// Returns the position of the text in a line, if the rest of the line is as in this shape. It may be other JSON
     /// than a string.
     #[inline]
-    #[must_use]
     pub fn place_of_text(&self, line: &[u8]) -> Option<Range<usize>> {
         let end = line.len().checked_sub(self.after.len())?;
         let is_same = line.starts_with(&self.before) && self.has_same_end(&line[end..]);
@@ -62,7 +60,6 @@ impl LineShape {
     /// Returns the positions of the texts in the lines of this shape with which `all` begins, up to the first line that
     /// has to be read alone or the end of the last whole line. Lines to be read alone are those with an empty text or
     /// with half of a surrogate pair.
-    #[must_use]
     pub fn texts(&self, all: &[u8]) -> Vec<Range<usize>> {
         let mut texts = Vec::new();
         if !all.starts_with(&self.before) {
@@ -81,14 +78,12 @@ impl LineShape {
     }
 
     /// Returns the length of a line after its text.
-    #[must_use]
     pub fn end_len(&self) -> usize {
         self.after.len()
     }
 }
 
 /// Joins texts to one JSON string.
-#[must_use]
 pub fn joined(all: &[u8], texts: &[Range<usize>]) -> Option<Box<RawValue>> {
     let len: usize = texts.iter().map(ExactSizeIterator::len).sum();
     let mut joined = Vec::with_capacity(len + 2);
@@ -101,7 +96,6 @@ pub fn joined(all: &[u8], texts: &[Range<usize>]) -> Option<Box<RawValue>> {
 }
 
 /// Returns the position of `part`, a slice of `line`, within `line`.
-#[must_use]
 pub fn place(line: &str, part: &str) -> Option<Range<usize>> {
     let start = (part.as_ptr() as usize).checked_sub(line.as_ptr() as usize)?;
     let end = start + part.len();

@@ -34,7 +34,6 @@ pub const LARGE: usize = 1 << 20;
 /// Size in bytes of the pieces in which a large record is written.
 const PIECE: usize = 64 * 1024;
 
-/// The log of one session.
 #[derive(Debug)]
 pub struct Log {
     storage: LogStorage,
@@ -98,31 +97,26 @@ impl Log {
     }
 
     /// Returns the identity of the session; `None` if no readable record has one.
-    #[must_use]
     pub fn identity(&self) -> Option<&Identity> {
         self.index.identity.as_ref()
     }
 
     /// Returns the number of the last chunk.
-    #[must_use]
     pub fn seq(&self) -> u64 {
         self.index.seq
     }
 
     /// Returns the number of messages.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.index.messages.len() as u64
     }
 
     /// Returns `true` if nothing was ever recorded.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.storage.end() == 0
     }
 
     /// Returns the number of lines that cannot be read.
-    #[must_use]
     pub fn corrupt(&self) -> u64 {
         self.index.corrupt
     }
@@ -243,13 +237,11 @@ impl Log {
     }
 
     /// Returns `true` if the file has to take something before clients may receive it.
-    #[must_use]
     pub fn is_dirty(&self) -> bool {
         self.storage.is_dirty() || self.drop_error.is_some()
     }
 
     /// Returns `true` if the file has every record, including owed ones.
-    #[must_use]
     pub fn is_written(&self) -> bool {
         self.storage.is_written()
     }
@@ -288,7 +280,6 @@ impl Log {
     }
 
     /// Returns the index as it is stored; `None` if it does not describe exactly what is in the file.
-    #[must_use]
     pub fn encoded_index(&self) -> Option<Vec<u8>> {
         if !self.is_written() || self.storage.is_waiting() {
             return None;
@@ -299,7 +290,6 @@ impl Log {
     }
 
     /// Returns `true` if a turn fails whose sync has failed, see [`LogFile::needs_sync`].
-    #[must_use]
     pub fn needs_sync(&self, error: &Error) -> bool {
         self.storage.file().needs_sync(error)
     }
@@ -311,7 +301,6 @@ impl Log {
     }
 
     /// Returns the session's card: what lists of sessions show.
-    #[must_use]
     pub fn card(&self) -> Card {
         let identity = self.index.identity.clone().unwrap_or_default();
         Card {

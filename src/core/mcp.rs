@@ -23,7 +23,6 @@ pub fn check(servers: &[McpServer]) -> Result<(), Error> {
 }
 
 /// Returns a session's own servers, followed by those of `others` whose names are not taken.
-#[must_use]
 pub fn joined(own: &[McpServer], others: &[McpServer]) -> Vec<McpServer> {
     let taken: HashSet<&str> = own.iter().map(|server| server.name.as_str()).collect();
     let others = others

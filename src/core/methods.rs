@@ -122,7 +122,6 @@ macro_rules! methods {
     ) => {
         impl Command {
             /// Returns the method that the command calls.
-            #[must_use]
             #[expect(unused_variables, reason = "the patterns bind the parameters")]
             pub fn method(&self) -> &'static Method {
                 match self {
@@ -147,7 +146,6 @@ macro_rules! methods {
             }
 
             /// Returns the parameters whose values must not be logged.
-            #[must_use]
             #[expect(unused_variables, reason = "most parameters hold no secrets")]
             pub fn secrets(&self) -> Vec<Secret<'_>> {
                 match self {

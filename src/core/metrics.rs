@@ -19,12 +19,10 @@ pub struct Histogram {
     pub sum: Duration,
 }
 
-/// Outcome of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnOutcome {
     /// The agent ended the turn.
     Completed,
-    /// The turn was cancelled.
     Cancelled,
     /// The turn ended with an error.
     Failed,
@@ -58,7 +56,6 @@ pub struct HubMetrics {
     pub counters: Counters,
     /// Prompted turns that run.
     pub running_turns: u64,
-    /// Queued prompts.
     pub queued_prompts: u64,
     /// Open permission requests and questions of sessions.
     pub open_requests: u64,
@@ -75,7 +72,6 @@ pub struct HubMetrics {
 }
 
 impl Histogram {
-    /// Adds a duration.
     pub fn add(&mut self, duration: Duration) {
         let ms = duration.as_millis();
         let fits = BUCKETS_MS.iter().position(|bound| ms <= u128::from(*bound));

@@ -21,7 +21,6 @@ const MARKS: &[&str] = &[
 ];
 
 /// Returns the variables to unset for programs that acpipe starts for agents. The client can set them again.
-#[must_use]
 pub fn environment() -> Variables {
     let unset = MARKS.iter().map(|name| ((*name).to_owned(), None));
     unset.collect()

@@ -44,7 +44,6 @@ impl Choosable for OfferedOption {
 /// (`allows_more`): it is unknown which of several is meant. If several allow once, none that allows always is taken
 /// in their place. To refuse, any option of the kind is right: each of them refuses. A refusal takes an option if there
 /// is one, since some agents end the turn on "cancelled". An id that options of several kinds share is never taken.
-#[must_use]
 pub fn choose<O: Choosable>(allow: bool, prefers_always: bool, options: &[O]) -> Option<&O> {
     use OptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
     let of_kind = |kind| options.iter().filter(move |option| option.kind() == kind);

@@ -25,7 +25,6 @@ pub const REPEATS: usize = 8;
 pub const FRAME: usize = 150;
 
 /// Returns the size of a value as JSON, in bytes.
-#[must_use]
 pub fn size(json: &impl Serialize) -> usize {
     let mut size = Count::default();
     // Counting cannot fail.
@@ -52,7 +51,6 @@ impl OutputBudget {
     }
 
     /// Returns `true` if so many bytes may be shown for a change.
-    #[must_use]
     pub fn allows(&self, bytes: usize) -> bool {
         let fits = |shown: usize, room: usize| {
             shown.saturating_add(bytes) <= room.saturating_add(FREE_OUTPUT)

@@ -82,7 +82,6 @@ impl<'a> OutputSchema<'a> {
     }
 
     /// Compares an answer with the schema. Returns the violations; none if the answer matches.
-    #[must_use]
     pub fn violations(&self, answer: &Value) -> Vec<Violation> {
         let mut work = Work::new(self.schema);
         if !work.fits(answer) {
@@ -114,7 +113,6 @@ pub fn check(field: &str, schema: Option<&Value>) -> Result<(), Error> {
 }
 
 /// Creates the error of an answer that does not match its schema. `raw` is the answer as the agent wrote it.
-#[must_use]
 pub fn mismatch(violations: &[Violation], raw: &str) -> Error {
     let first = violations.first().map(ToString::to_string);
     let message = format!(

@@ -127,7 +127,6 @@ const fn runner(
 }
 
 /// Returns the package runner that a command line begins with, if any.
-#[must_use]
 pub fn package_runner<'a>(command: &'a str, args: &'a [String]) -> Option<PackageRunner<'a>> {
     let words: Vec<&str> = std::iter::once(command)
         .chain(args.iter().map(String::as_str))

@@ -7,7 +7,6 @@ use super::subscribers::Subscribers;
 use crate::proto::wire::{PresenceParams, SessionClient};
 
 /// Returns the clients of a session; `own` is the client that receives the list.
-#[must_use]
 pub fn session_clients(
     subscribers: &Subscribers,
     clients: &Clients,

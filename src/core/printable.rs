@@ -9,7 +9,6 @@ use std::str::Chars;
 /// Removes escape sequences, and replaces other control characters by visible ones.
 ///
 /// Newlines and tabs are kept. A carriage return becomes a space, since it would let a line overwrite itself.
-#[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
@@ -38,7 +37,6 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 
 /// Escapes the characters of a JSON text that control a terminal. The JSON value stays the same; newlines
 /// between tokens are kept.
-#[must_use]
 pub fn json_escaped(json: &str) -> Cow<'_, str> {
     if !json.contains(is_unsafe) {
         return Cow::Borrowed(json);

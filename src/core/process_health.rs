@@ -30,13 +30,11 @@ impl StderrTail {
     }
 
     /// Returns the current end as a position: later output comes after it.
-    #[must_use]
     pub fn end(&self) -> u64 {
         self.end
     }
 
     /// Returns the text that is kept, with the secrets in it.
-    #[must_use]
     pub fn text(&self) -> String {
         self.text_since(0)
     }
@@ -54,7 +52,6 @@ impl StderrTail {
     }
 
     /// Returns the part of the kept bytes that was written after this position.
-    #[must_use]
     pub fn since(&self, at: u64) -> Vec<u8> {
         // A position beyond the end belongs to another process.
         let new = self.end.checked_sub(at).unwrap_or(u64::MAX);
@@ -93,20 +90,17 @@ impl ProcessHealth {
     }
 
     /// Returns the end of stderr without secrets. They are hidden when the text is read: one may arrive in two parts.
-    #[must_use]
     pub fn stderr_text(&self, secrets: &Secrets) -> String {
         self.stderr_since(0, secrets)
     }
 
     /// Returns what was written to stderr after a position, without secrets.
-    #[must_use]
     pub fn stderr_since(&self, at: u64, secrets: &Secrets) -> String {
         secrets.hide(&self.stderr.text_since(at)).into_owned()
     }
 
     /// Returns for how long the process has not taken the pending write to its stdin; `None` if no write is
     /// pending.
-    #[must_use]
     pub fn stuck(&self, now: Instant) -> Option<Duration> {
         let since = self.pending_write?;
         Some(now.saturating_duration_since(since))
@@ -114,7 +108,6 @@ impl ProcessHealth {
 }
 
 /// Returns the last line of a text that is not blank.
-#[must_use]
 pub fn last_line(text: &str) -> Option<&str> {
     let mut lines = text.rsplit(['\n', '\r']).map(str::trim);
     lines.find(|line| !line.is_empty())

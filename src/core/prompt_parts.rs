@@ -9,7 +9,6 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 /// Returns the text part with the context of a message; `None` without context.
-#[must_use]
 pub fn context_part(context: &Map<String, Value>) -> Option<Value> {
     let values = serde_json::to_string_pretty(context).ok()?;
     let text = format!(
@@ -36,7 +35,6 @@ pub fn parts_for(
 }
 
 /// Creates the error for a part that only ACP agents get; [`parts_for`] converts such parts for other agents.
-#[must_use]
 pub fn only_acp() -> Error {
     invalid(
         "message.parts",
@@ -86,7 +84,6 @@ fn without_acp(part: PromptPart<'_>) -> PromptPart<'_> {
 }
 
 /// Creates the error for parameters with too many parts or values.
-#[must_use]
 pub fn too_many(method: &str, fault: InputFault) -> Error {
     let message = format!("the parameters of {method} have {fault}");
     Error::new(ErrorKind::InvalidParams, message).with("limit", fault.limit())

@@ -96,14 +96,12 @@ impl Quirks {
     }
 
     /// Returns how long to wait for output after the response to a prompt.
-    #[must_use]
     pub fn late_output(&self) -> Duration {
         let late = Duration::from_millis(self.late_output_ms.unwrap_or_default().into());
         late.min(LONGEST_WAIT)
     }
 
     /// Returns how long to wait for the history after the response to a load.
-    #[must_use]
     pub fn late_replay(&self) -> Duration {
         let late = Duration::from_millis(self.late_replay_ms.unwrap_or_default().into());
         late.min(LONGEST_WAIT)

@@ -88,7 +88,6 @@ impl Replay {
     }
 
     /// Returns `true` if no part of a message has been received.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty() && self.user.is_none() && self.assistant.is_none()
     }

@@ -32,9 +32,7 @@ pub struct Subject {
 /// Begin and end of an operation, in nanoseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period {
-    /// When it began.
     pub began: u64,
-    /// When it ended.
     pub ended: u64,
 }
 
@@ -70,7 +68,6 @@ pub struct TurnReport {
 pub struct ToolReport {
     /// The agent's id of the call.
     pub id: String,
-    /// Name of the tool.
     pub name: String,
     /// Kind of the tool, in ACP's words.
     pub kind: Option<String>,
@@ -85,7 +82,6 @@ pub struct ToolReport {
 pub enum ToolOutcome {
     /// The tool has a result.
     Completed,
-    /// The tool failed.
     Failed,
     /// The permission was refused.
     Denied,
@@ -104,7 +100,6 @@ pub struct OpeningReport {
     pub outcome: Result<Opened, &'static str>,
 }
 
-/// How a session was opened.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Opened {
     /// Strategy that succeeded.

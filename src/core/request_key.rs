@@ -21,21 +21,17 @@ pub struct RequestKey {
 pub struct RequestId(Box<RawValue>);
 
 impl RequestKey {
-    /// Creates the key of a request.
     #[must_use]
     pub fn new(child: Child, id: &RawValue) -> Self {
         let id = RequestId(id.to_owned());
         Self { child, id }
     }
 
-    /// Returns the id.
-    #[must_use]
     pub fn id(&self) -> &RawValue {
         &self.id.0
     }
 
     /// Returns the size of the id in bytes. The agent chooses the length of its ids.
-    #[must_use]
     pub fn size(&self) -> usize {
         self.id().get().len()
     }

@@ -88,7 +88,6 @@ impl RestorePlan {
     }
 
     /// Returns the next strategy that can be tried, without taking it.
-    #[must_use]
     pub fn peek(&self) -> Option<Rung> {
         let mut rungs = self.rungs.iter();
         rungs.find_map(|(rung, missing)| missing.is_none().then_some(*rung))
@@ -104,14 +103,12 @@ impl RestorePlan {
     }
 
     /// Returns the strategies that failed so far.
-    #[must_use]
     pub fn failed(&self) -> &[Attempt] {
         &self.failed
     }
 }
 
 /// Describes the failed strategies: the name of each with its reason.
-#[must_use]
 pub fn describe_attempts(failed: &[Attempt]) -> String {
     let failed = failed.iter().map(|attempt| {
         let way = match attempt.rung {
@@ -127,7 +124,6 @@ pub fn describe_attempts(failed: &[Attempt]) -> String {
 
 /// Returns `true` if the error means that the agent does not have the session or does not support the
 /// strategy, so that the next strategy may be tried.
-#[must_use]
 pub fn allows_next_strategy(error: &Error) -> bool {
     matches!(
         error.kind,

@@ -43,7 +43,6 @@ const PERMANENT_TEXTS: &[&str] = &[
 ];
 
 /// Returns the class of a transient error of an agent; `None` if the error is not transient.
-#[must_use]
 pub fn transient(error: &Error) -> Option<&'static str> {
     let may_pass = [
         ErrorKind::Session,
@@ -178,7 +177,6 @@ pub enum RetryDecision {
 pub struct Forgotten {
     /// Request for an answer that matches the schema.
     pub schema: String,
-    /// The answer.
     pub answer: String,
 }
 
@@ -228,13 +226,11 @@ impl Attempts {
     }
 
     /// Returns `true` if the agent is asked to correct its answer.
-    #[must_use]
     pub fn is_repair(&self) -> bool {
         self.repair.is_some()
     }
 
     /// Returns the message to send.
-    #[must_use]
     pub fn message(&self) -> &Value {
         self.repair.as_ref().unwrap_or(&self.prompt.message)
     }
@@ -247,7 +243,6 @@ impl Attempts {
     }
 
     /// When the pause ends; `None` without a timed pause.
-    #[must_use]
     pub fn paused_until(&self) -> Option<Instant> {
         match self.pause.as_ref()? {
             Pause::Transient { until } | Pause::Lookup { until, .. } => Some(*until),
@@ -263,7 +258,6 @@ impl Attempts {
     }
 
     /// Returns `true` if an earlier attempt produced output other than its own error.
-    #[must_use]
     pub fn had_output(&self) -> bool {
         self.output
     }
@@ -303,14 +297,12 @@ impl Attempts {
     }
 
     /// Text that the agent wrote in the last attempt.
-    #[must_use]
     pub fn said<'t>(&self, turn: &'t Turn) -> &'t str {
         turn.text().get(self.text_at..).unwrap_or_default().trim()
     }
 
     /// Extracts the answer from the text of the turn: the text of the last attempt, or [`UNAVAILABLE`] if the
     /// turn's only output was a transient error.
-    #[must_use]
     pub fn answer(&self, mut text: String) -> String {
         if self.unavailable {
             return UNAVAILABLE.to_owned();
@@ -324,7 +316,6 @@ impl Attempts {
 
 /// Returns the error of a turn that the agent ended with a stop reason such as `error` or `failed`. The last
 /// line of the agent's text becomes part of the message, as it may be the cause.
-#[must_use]
 pub fn printed_failure(said: &str, end: &TurnEnd) -> Option<Error> {
     let failed = end.stop_reason == StopReason::Unknown
         && ["error", "failed", "failure"]

@@ -50,13 +50,11 @@ impl RunningClock {
     }
 
     /// Returns the running time at the last read.
-    #[must_use]
     pub fn now(&self) -> Instant {
         self.now
     }
 
     /// Returns the real time that did not count so far.
-    #[must_use]
     pub fn paused(&self) -> Duration {
         self.paused
     }
@@ -100,14 +98,12 @@ impl RunningClock {
     }
 
     /// Converts a running time to real time, not before the end of the grace after a pause.
-    #[must_use]
     pub fn real(&self, running: Instant) -> Instant {
         let real = running + self.paused;
         self.grace.map_or(real, |grace| real.max(grace))
     }
 
     /// Returns `true` if a deadline fires, by the last read of the clock.
-    #[must_use]
     pub fn is_due(&self, due: Instant, real: Instant) -> bool {
         due <= self.now && self.grace.is_none_or(|grace| grace <= real)
     }

@@ -14,7 +14,6 @@ use std::sync::LazyLock;
 /// A carriage return may stand between JSON tokens, but many readers end a line there, so it becomes a space.
 /// The keys `__proto__`, and `prototype` below `constructor`, make the AI SDK reject the whole stream (its
 /// parser guards against prototype pollution), so they get a trailing underscore.
-#[must_use]
 pub fn sanitize(line: &[u8]) -> Cow<'_, [u8]> {
     let line = match memchr(b'\r', line) {
         Some(_) => {

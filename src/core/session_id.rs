@@ -18,18 +18,15 @@ const UNNAMED_DIGITS: usize = 12;
 /// Use of an id in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdHolder {
-    /// No session has the id.
     Free,
     /// A session has the id. Its directory is unknown until it is opened.
     Unknown,
-    /// A session of this directory has the id.
     Directory(String),
 }
 
 /// Id of the session with a given name in a given directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedSession {
-    /// Id of the session.
     pub id: String,
     /// `true` if the session exists; `false` if the id is free.
     pub exists: bool,
@@ -78,7 +75,6 @@ fn candidates(name: &str, dir: &str) -> [String; 3] {
 }
 
 /// 64-bit FNV-1a hash: small, and stable over platforms and versions.
-#[must_use]
 pub fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -98,34 +94,29 @@ fn is_hex(text: &str) -> bool {
 }
 
 /// Returns the name in an id, without the directory hash.
-#[must_use]
 pub fn name_of(id: &str) -> &str {
     split(id).map_or(id, |(name, _)| name)
 }
 
 /// Returns `true` if the id was generated for a run without a name.
-#[must_use]
 pub fn is_unnamed(id: &str) -> bool {
     let digits = id.strip_prefix(UNNAMED).unwrap_or_default();
     digits.len() >= UNNAMED_DIGITS && is_hex(digits)
 }
 
 /// Returns the id of a run without a name; `unique` is hexadecimal.
-#[must_use]
 pub fn unnamed(unique: &str) -> String {
     format!("{UNNAMED}{unique}")
 }
 
 /// Returns `true` if acpipe generated the id, by a directory hash or for a run without a name. Such an id
 /// means the same session in every directory.
-#[must_use]
 pub fn is_full(id: &str) -> bool {
     split(id).is_some() || is_unnamed(id)
 }
 
 /// Normalises a path without access to the disk: removes `.`, `..` and redundant slashes. Symbolic links are
 /// not resolved.
-#[must_use]
 pub fn lexical(path: &str) -> String {
     let mut normal = PathBuf::new();
     for component in Path::new(path).components() {

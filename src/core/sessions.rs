@@ -25,8 +25,6 @@ struct Entry {
 }
 
 impl Sessions {
-    /// Returns the session with this id.
-    #[must_use]
     pub fn get(&self, id: &str) -> Option<&SessionMachine> {
         self.all.get(id).map(|entry| &*entry.session)
     }
@@ -43,19 +41,16 @@ impl Sessions {
     }
 
     /// Returns `true` if a session has this id.
-    #[must_use]
     pub fn contains_key(&self, id: &str) -> bool {
         self.all.contains_key(id)
     }
 
     /// Returns the number of sessions.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
     /// Returns `true` if there is no session.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -75,14 +70,11 @@ impl Sessions {
         self.values().filter(move |session| session.agent == agent)
     }
 
-    /// Returns the ids of the sessions of an agent.
-    #[must_use]
     pub fn ids_of(&self, agent: AgentRef) -> Vec<String> {
         self.of(agent).map(|session| session.id.clone()).collect()
     }
 
     /// Returns `true` if any session of the same agent runs a turn.
-    #[must_use]
     pub fn others_run(&self, id: &str) -> bool {
         let agent = self.get(id).map(|session| session.agent);
         let mut sessions = self.values();
@@ -90,14 +82,12 @@ impl Sessions {
     }
 
     /// Returns `true` if a session of the agent runs a turn or has queued prompts.
-    #[must_use]
     pub fn are_busy(&self, agent: AgentRef) -> bool {
         let mut own = self.of(agent);
         own.any(|s| s.turns.is_prompted() || !s.queue.is_empty())
     }
 
     /// Returns the calls of the prompts that are queued in the agent's sessions.
-    #[must_use]
     pub fn queued_prompts(&self, agent: AgentRef) -> Vec<Token> {
         let own = self.of(agent);
         own.flat_map(|s| s.queue.tokens()).collect()
@@ -149,7 +139,6 @@ impl Sessions {
         self.all.insert(id, entry);
     }
 
-    /// Removes a session.
     pub fn remove(&mut self, id: &str) {
         if self.all.remove(id).is_some() {
             self.awake.retain(|awake| awake != id);

@@ -42,7 +42,6 @@ pub struct SetCall {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Setting {
-    /// Mode of the session.
     Mode(String),
     /// Model of the session, for an agent that lists models.
     Model(String),
@@ -97,7 +96,6 @@ impl Setting {
 
     /// Converts `cause` to the error of a session that is not opened because this setting was required. Only
     /// a value that the agent does not offer or refuses is an invalid parameter of the client.
-    #[must_use]
     pub fn required(&self, cause: Error, state: &StateMembers) -> Error {
         let (place, field) = match self {
             Self::Mode(_) => (&MODES, "options.mode"),
@@ -130,7 +128,6 @@ impl Setting {
     }
 
     /// Returns `mode`, `model` or the id of the option.
-    #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::Mode(_) => MODES.category,
@@ -139,8 +136,6 @@ impl Setting {
         }
     }
 
-    /// Returns the value.
-    #[must_use]
     pub fn value(&self) -> SettingValue {
         match self {
             Self::Mode(id) | Self::Model(id) => SettingValue::Id(id.clone()),
@@ -148,7 +143,6 @@ impl Setting {
         }
     }
 
-    /// Returns the current value of this setting in the session's state.
     fn current_value(&self, state: &StateMembers) -> Option<SettingValue> {
         match self {
             Self::Mode(_) => mode(state).map(SettingValue::Id),
@@ -167,7 +161,6 @@ impl Setting {
     }
 
     /// Returns `true` if the session's state already has this value.
-    #[must_use]
     pub fn is_shown(&self, state: &StateMembers) -> bool {
         self.current_value(state) == Some(self.value())
     }

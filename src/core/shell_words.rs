@@ -1,7 +1,6 @@
 //! Quoting of command lines for shells.
 
 /// Joins arguments to a line that every shell splits into the same arguments.
-#[must_use]
 pub fn join<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let mut line = String::new();
     for word in words {
@@ -31,7 +30,6 @@ pub fn push_quoted(line: &mut String, word: &str) {
 }
 
 /// Returns `true` if the text is a valid name of a shell variable.
-#[must_use]
 pub fn is_variable(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
     name.starts_with(|c: char| is_letter(c) && !c.is_ascii_digit()) && name.chars().all(is_letter)

@@ -5,14 +5,12 @@ const LONGEST: usize = 100;
 
 /// Returns the known name nearest to a misspelled one. Case is ignored; at most a third of the letters may be
 /// wrong.
-#[must_use]
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     by_distance(word, known).into_iter().next()
 }
 
 /// Returns all known names near to a misspelled one, the nearest first. Case is ignored; at most a third of the
 /// letters may be wrong.
-#[must_use]
 pub fn by_distance<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     if word.len() > LONGEST {
         return Vec::new();
@@ -32,7 +30,6 @@ pub fn by_distance<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Vec<
 }
 
 /// Returns the edit distance of two words.
-#[must_use]
 pub fn distance_of(a: &str, b: &str) -> usize {
     let [a, b] = [a, b].map(|word| word.chars().collect::<Vec<char>>());
     distance(&a, &b)

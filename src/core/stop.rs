@@ -30,7 +30,6 @@ pub struct Stop {
 
 impl Stop {
     /// Begins a stop. The returned step is to be performed at once.
-    #[must_use]
     pub fn begin(now: Instant, limits: &Limits) -> (Self, StopAction) {
         let last = StopAction::CloseInput;
         let stop = Self {
@@ -43,7 +42,6 @@ impl Stop {
     }
 
     /// Begins the stop of a process whose stdin is closed already: with SIGTERM, to be sent at once.
-    #[must_use]
     pub fn begin_with_closed_input(now: Instant, limits: &Limits) -> (Self, StopAction) {
         let last = StopAction::Terminate;
         let terminate = limits.of(Timeout::Terminate).unwrap_or_default();
@@ -57,7 +55,6 @@ impl Stop {
     }
 
     /// Returns when the next step is due; `None` after the last step.
-    #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.next
     }

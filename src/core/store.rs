@@ -78,7 +78,6 @@ pub struct CardQuery {
     pub limit: Option<usize>,
 }
 
-/// Progress of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AppendProgress {
     /// All lines are in the file.
@@ -289,14 +288,12 @@ pub struct Card {
 
 impl Card {
     /// Returns the command line of the agent as it is shown.
-    #[must_use]
     pub fn shown_agent(&self) -> Option<String> {
         shown_line(self.agent_command.as_ref(), self.agent.as_deref())
     }
 }
 
 /// Returns `true` if two paths lead to the same directory.
-#[must_use]
 pub fn is_same_directory(store: &dyn Store, a: &str, b: &str) -> bool {
     a == b || store.real_path(a) == store.real_path(b)
 }

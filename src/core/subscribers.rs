@@ -36,7 +36,6 @@ pub struct Subscription {
 /// Client that is subscribed to a session.
 #[derive(Debug)]
 pub struct Subscriber {
-    /// Id of the client.
     pub client: ClientId,
     /// Content of the subscription.
     pub subscription: Subscription,
@@ -59,7 +58,6 @@ pub struct Subscribers {
 impl Subscriber {
     /// Returns `true` if the client receives chunks as they are created.
     #[inline]
-    #[must_use]
     pub fn is_live(&self) -> bool {
         self.subscription.chunks && self.lag.is_none()
     }
@@ -158,7 +156,6 @@ impl Subscriber {
 
     /// Returns the number of the last chunk that a lagging client received; `None` if the client does not
     /// lag.
-    #[must_use]
     pub fn lag(&self) -> Option<u64> {
         self.lag.as_ref().map(|lag| lag.sent)
     }
@@ -198,26 +195,22 @@ impl Subscribers {
     }
 
     /// Returns `true` if a client has left or detached whose departure does not end its work.
-    #[must_use]
     pub fn are_awaited(&self) -> bool {
         self.are_awaited
     }
 
     /// Returns `true` if a subscribed controller can leave without an end of its work.
-    #[must_use]
     pub fn any_continues(&self) -> bool {
         self.all.iter().any(|s| s.participation.continues())
     }
 
     /// Returns the part that a client takes in the session; `None` if it is not subscribed.
-    #[must_use]
     pub fn participation(&self, client: ClientId) -> Option<Participation> {
         let subscriber = self.all.iter().find(|s| s.client == client)?;
         Some(subscriber.participation)
     }
 
     /// Returns the leader if the agent waits while it does not read.
-    #[must_use]
     pub fn awaited_leader(&self) -> Option<ClientId> {
         self.all.iter().find(|s| s.delays_agent()).map(|s| s.client)
     }
@@ -229,7 +222,6 @@ impl Subscribers {
     }
 
     /// Returns the number of subscribed clients.
-    #[must_use]
     pub fn count(&self) -> u32 {
         u32::try_from(self.all.len()).unwrap_or(u32::MAX)
     }
@@ -240,7 +232,6 @@ impl Subscribers {
     }
 
     /// Returns `true` if the client is subscribed.
-    #[must_use]
     pub fn has(&self, client: ClientId) -> bool {
         self.clients().any(|other| other == client)
     }
@@ -252,7 +243,6 @@ impl Subscribers {
 
     /// Returns the leader, the client that the session works for: the client of the last prompt, or before
     /// any prompt the first subscriber. The agent waits when the leader does not read; other clients lag.
-    #[must_use]
     pub fn leader(&self) -> Option<ClientId> {
         self.all.iter().find(|s| s.leads).map(|s| s.client)
     }
@@ -280,13 +270,11 @@ impl Subscribers {
     }
 
     /// Returns `true` if any client lags.
-    #[must_use]
     pub fn are_lagging(&self) -> bool {
         self.all.iter().any(|subscriber| subscriber.lag.is_some())
     }
 
     /// Returns `true` if this client lags.
-    #[must_use]
     pub fn is_lagging(&self, client: ClientId) -> bool {
         self.all
             .iter()
@@ -339,7 +327,6 @@ impl Subscribers {
     }
 
     /// Returns `true` if every client that receives output of the session speaks ACP.
-    #[must_use]
     pub fn only_speak_acp(&self) -> bool {
         let mut all = self.all.iter().map(|subscriber| subscriber.subscription);
         all.all(|subscription| subscription.updates || !subscription.chunks)
@@ -352,7 +339,6 @@ impl Subscribers {
     }
 
     /// Returns `true` if a subscribed client speaks ACP.
-    #[must_use]
     pub fn speak_acp(&self) -> bool {
         self.all.iter().any(|s| s.subscription.updates)
     }

@@ -55,34 +55,29 @@ impl Tail {
 
     /// Returns the last bytes, at most `limit`, from a character boundary on, and the number of bytes before
     /// them.
-    #[must_use]
     pub fn last(&self, limit: usize) -> (&str, u64) {
         let text = end(&self.text, limit.min(self.limit));
         (text, self.total - text.len() as u64)
     }
 
     /// Returns everything that is kept.
-    #[must_use]
     pub fn text(&self) -> &str {
         self.last(self.limit).0
     }
 
     /// Returns the length of the whole text in bytes.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.total
     }
 
     /// Returns the capacity of the buffer in bytes.
     #[cfg(test)]
-    #[must_use]
     pub fn capacity(&self) -> usize {
         self.text.capacity()
     }
 }
 
 /// Returns at most `limit` bytes of the end of a text, cut between characters.
-#[must_use]
 pub fn end(text: &str, limit: usize) -> &str {
     let cut = text.len().saturating_sub(limit);
     let start = (cut..=text.len()).find(|&at| text.is_char_boundary(at));

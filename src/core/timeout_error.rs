@@ -31,7 +31,6 @@ pub struct TimedOut<'a> {
 
 impl TimedOut<'_> {
     /// Creates the error that clients get.
-    #[must_use]
     pub fn error(&self) -> Error {
         let words = match self.last_activity {
             Some((what, ago)) => format!("last activity: {what}, {} ago", format_duration(ago)),
@@ -66,7 +65,6 @@ impl TimedOut<'_> {
 }
 
 /// Creates the notice of a wait that continues; `note` is text for people.
-#[must_use]
 pub fn waiting(stage: &str, party: Party, silent: Duration, note: String) -> Waiting {
     Waiting {
         party,
@@ -77,7 +75,6 @@ pub fn waiting(stage: &str, party: Party, silent: Duration, note: String) -> Wai
 }
 
 /// Returns the last line of a process's stderr as the end of a notice.
-#[must_use]
 pub fn last_of_stderr(stderr: &str) -> String {
     last_line(stderr).map_or_else(String::new, |last| {
         format!("; last line of stderr: {}", clip(&printable(last)))
@@ -85,7 +82,6 @@ pub fn last_of_stderr(stderr: &str) -> String {
 }
 
 /// Converts a duration to milliseconds, as clients get it.
-#[must_use]
 pub fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -97,7 +97,6 @@ pub struct Fallback {
 impl Transport {
     /// Returns `true` if the transport only delivers lines: it accepts none, ends by itself, and is not
     /// stopped. The end of an agent does not wait for it.
-    #[must_use]
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Process(_) | Self::InProcess(_) | Self::Loopback | Self::Http(_) => false,
@@ -107,7 +106,6 @@ impl Transport {
 
     /// Returns `true` if the start of the transport is limited by
     /// [`Timeout::Spawn`](super::limits::Timeout::Spawn). An HTTP request has limits of its own.
-    #[must_use]
     pub fn has_start_limit(&self) -> bool {
         matches!(self, Self::Process(_))
     }

@@ -66,7 +66,6 @@ impl<A: TurnView, B: TurnView> TurnView for (A, B) {
 pub enum TurnEvent<'a> {
     /// The turn's message begins.
     Started {
-        /// Id of the message.
         message_id: &'a str,
         /// Description of agent and session.
         about: &'a Value,
@@ -76,7 +75,6 @@ pub enum TurnEvent<'a> {
         /// The agent's id of the subagent that the update comes from or describes; `None` for an update of
         /// the main turn.
         subagent: Option<&'a str>,
-        /// The update.
         update: &'a Update<'a>,
         /// The update as the agent wrote it.
         original: Original<'a>,
@@ -85,7 +83,6 @@ pub enum TurnEvent<'a> {
     Text {
         /// The piece that holds the text.
         piece: &'a MessagePiece<'a>,
-        /// The text.
         text: JsonStr<'a>,
         /// `true` if the previous piece of text had the same message and kind.
         continues: bool,
@@ -125,7 +122,6 @@ pub enum TurnEvent<'a> {
         call: &'a Call,
         /// Extent of the change of the call by the permission request.
         change: CallChange,
-        /// The question.
         question: &'a Question,
         /// The permission request.
         permission: &'a Permission<'a>,
@@ -145,7 +141,6 @@ pub enum TurnEvent<'a> {
         call: Option<(usize, &'a Call)>,
         /// The decided question.
         question: &'a Question,
-        /// The decision.
         decision: &'a Decision,
     },
     /// The agent refused to run a tool by its own rules, without a permission request.
@@ -183,7 +178,6 @@ pub enum TurnEvent<'a> {
         call: &'a str,
         /// `true` if the call has ended.
         ended: bool,
-        /// All terminals of the turn.
         terminals: &'a [Terminal],
     },
     /// The output of a call's terminals was added to the state of the call.
@@ -229,10 +223,8 @@ pub enum TurnEvent<'a> {
     Other(Original<'a>),
     /// The model is called again, after a step that was not empty.
     Step {
-        /// All calls of the turn.
         calls: &'a [Call],
     },
-    /// An event of a subagent's turn.
     FromSubagent {
         /// Number of the subagent.
         at: usize,
@@ -264,19 +256,16 @@ pub enum TurnEvent<'a> {
     },
     /// An attempt at the prompt ended, and another one follows.
     AttemptEnded {
-        /// All terminals of the turn.
         terminals: &'a [Terminal],
     },
     /// The turn ends: no further updates are reported in it.
     Ending {
-        /// All terminals of the turn.
         terminals: &'a [Terminal],
     },
     /// The open tool calls were settled.
     Settled {
         /// Reason of the end.
         why: SettleReason,
-        /// All calls of the turn.
         calls: &'a [Call],
     },
     /// Everything open is closed; the outcome of the turn follows.
@@ -294,7 +283,6 @@ pub enum TurnEvent<'a> {
     },
     /// The turn is over, without a report of its outcome.
     FinishedUnreported,
-    /// The turn failed.
     Failed(&'a Error),
     /// The turn failed, and nothing that was open may be shown.
     CutOff(&'a Error),
@@ -366,26 +354,22 @@ impl Turn {
     }
 
     /// Returns the running tool: the last started call that is not settled.
-    #[must_use]
     pub fn activity(&self) -> Option<Activity<'_>> {
         self.tools.activity()
     }
 
     /// Returns `true` if a tool runs, including tools of subagents.
-    #[must_use]
     pub fn is_working(&self) -> bool {
         self.activity().is_some() || self.subagents.are_working()
     }
 
     /// Returns `true` once the agent has reported anything but figures and notices.
-    #[must_use]
     pub fn has_begun(&self) -> bool {
         self.begun
     }
 
     /// Returns `true` if there is output for the user: text, thoughts, files, tool calls, plans, notices or
     /// questions.
-    #[must_use]
     pub fn has_output(&self) -> bool {
         self.attempt.shown || self.messages.has_output()
     }
@@ -405,7 +389,6 @@ impl Turn {
 
     /// Returns the text that the agent wrote after it reported a failure. `None` if it reported none, or if
     /// `end` shows that the turn did not fail.
-    #[must_use]
     pub fn failure_text(&self, end: &TurnEnd) -> Option<&str> {
         let (failing, at) = self.attempt.failed_at?;
         let failed = failing == FailureReport::Yes || end.usage.is_none();
@@ -413,25 +396,20 @@ impl Turn {
     }
 
     /// Returns `true` if the turn used tools, directly or through subagents.
-    #[must_use]
     pub fn has_tools(&self) -> bool {
         !self.tools.is_empty() || !self.subagents.is_empty() || self.passed.has_calls()
     }
 
     /// Returns the text of the answer so far.
-    #[must_use]
     pub fn text(&self) -> &str {
         self.messages.all_text()
     }
 
     /// Returns `true` if an update concerns a tool call of this turn.
-    #[must_use]
     pub fn knows(&self, update: &Update<'_>) -> bool {
         matches!(update, Update::Tool(tool) if self.tools.knows(&tool.id))
     }
 
-    /// Id of the message.
-    #[must_use]
     pub fn message_id(&self) -> &str {
         &self.message_id
     }
@@ -444,13 +422,11 @@ impl Turn {
     }
 
     /// Figures that the agent reported.
-    #[must_use]
     pub fn figures(&self) -> &TurnFigures {
         &self.figures
     }
 
     /// Tool calls of the turn itself.
-    #[must_use]
     pub(in crate::core) fn tools(&self) -> &Tools {
         &self.tools
     }
@@ -461,7 +437,6 @@ impl Turn {
     }
 
     /// The structured answer that the client requested.
-    #[must_use]
     pub fn structured(&self) -> Option<Value> {
         self.structured_output.as_deref().map(value)
     }

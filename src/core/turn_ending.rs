@@ -15,7 +15,6 @@ pub enum Ending {
 
 impl Ending {
     /// Returns the error of a failed turn.
-    #[must_use]
     pub fn error(&self) -> Option<&Error> {
         match self {
             Self::Answered(end) => end.error.as_ref(),

@@ -45,13 +45,11 @@ impl TurnTrace {
     }
 
     /// Returns the time of the first report of a tool call, and of its end.
-    #[must_use]
     pub fn times(&self, id: &str) -> Option<(Instant, Option<Instant>)> {
         self.tools.get(id).copied()
     }
 
     /// Returns the client's span that the turn belongs to.
-    #[must_use]
     pub fn parent(&self) -> Option<TraceParent> {
         self.parent
     }

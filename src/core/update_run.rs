@@ -38,20 +38,17 @@ pub struct UpdateRun<'a> {
 
 impl<'a> UpdateRun<'a> {
     /// Returns the agent's id of the session.
-    #[must_use]
     pub fn session(&self) -> &'a str {
         &self.original.line[self.session.clone()]
     }
 
     /// Returns the update that stands for all of the run, as one text.
-    #[must_use]
     pub fn update(&self) -> Update<'_> {
         let text = JsonStr::new(&self.text);
         self.update_of(text.map_or(Content::Other, Content::Text))
     }
 
     /// Returns the update that stands for all of the run, with each text for itself.
-    #[must_use]
     pub fn update_of_texts(&self) -> Update<'_> {
         let texts = JsonStr::new(&self.text).map(|all| TextRun {
             all,

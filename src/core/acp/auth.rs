@@ -119,7 +119,6 @@ const SIGN_IN_TEXTS: &[&str] = &[
 const UNAUTHORIZED: i64 = 401;
 
 /// Returns `true` if an agent's error means that its user has to sign in.
-#[must_use]
 pub fn wants_sign_in(e: &RpcError<'_>) -> bool {
     let text = error_text(e).to_lowercase();
     let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));

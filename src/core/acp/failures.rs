@@ -41,7 +41,6 @@ const SIGNS: &[(&str, FailureSign)] = &[
     ("hermes-agent", Text("HTTP ")),
 ];
 
-/// Returns the signs of an agent.
 pub fn signs_of(agent: Option<&str>) -> Vec<FailureSign> {
     let own = SIGNS.iter().filter(|(name, _)| Some(*name) == agent);
     own.map(|(_, sign)| *sign).collect()

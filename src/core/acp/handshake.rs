@@ -10,7 +10,6 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// Builds the parameters of `initialize` for a client that serves `offer`.
-#[must_use]
 pub fn initialize(offer: &AgentServices) -> Box<RawValue> {
     match &offer.acp {
         Some(client) => to_raw(&initialize_of(client, offer)),

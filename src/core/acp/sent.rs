@@ -103,7 +103,6 @@ impl SentRequests {
         self.pending.drain().map(|(_, pending)| pending)
     }
 
-    /// Returns the request with an id.
     pub(super) fn get(&self, id: u64) -> Option<&Pending> {
         self.pending.get(&id)
     }

@@ -45,7 +45,6 @@ pub struct UserQuestion {
 
 impl UserQuestion {
     /// Parses such a question and builds its form; `None` if the call is an ordinary permission request.
-    #[must_use]
     pub fn of(
         tool: &ToolUpdate<'_>,
         options: &[PermissionOption],
@@ -86,7 +85,6 @@ impl UserQuestion {
     }
 
     /// Builds the response: the chosen option with the answers, or a refusal if there are none.
-    #[must_use]
     pub fn response(&self, decision: &Decision) -> Value {
         let answers = self.answers(decision);
         let choice = match &decision.choice {

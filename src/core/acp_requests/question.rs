@@ -28,7 +28,6 @@ pub enum QuestionRequest {
 const DECLINE: &str = "decline";
 
 /// Converts a question; `None` if the client cannot ask it.
-#[must_use]
 pub fn question(
     session: &str,
     params: &QuestionParams,

@@ -66,7 +66,6 @@ impl Calls {
         self.of_turn.iter().filter(|call| call.is_open)
     }
 
-    /// Ends the turn.
     pub fn end_turn(&mut self) {
         let calls = self.of_turn.drain(..);
         self.earlier = calls.map(|call| call.id).collect();

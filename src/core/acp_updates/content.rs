@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 const BLOCKS: &[&str] = &["text", "image", "audio", "resource_link", "resource"];
 
 /// Converts the content of a message's piece to a content block.
-#[must_use]
 pub fn block(content: &Content<'_>) -> Value {
     match content {
         Content::Text(text) => text_block(&text.decode()),
@@ -42,20 +41,16 @@ pub fn block(content: &Content<'_>) -> Value {
     }
 }
 
-/// Returns a block of text.
-#[must_use]
 pub fn text_block(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
 /// Returns text as an element of a tool call's content.
-#[must_use]
 pub fn text_output(text: &str) -> Value {
     json!({ "type": "content", "content": text_block(text) })
 }
 
 /// Converts a file of a message part to a content block: its data, or a link to it.
-#[must_use]
 pub fn file_block(url: &str, media_type: Option<&str>, name: Option<&str>) -> Value {
     let Some(data) = DataUrl::read(url) else {
         return link_block(url, name, media_type);
@@ -73,7 +68,6 @@ pub fn file_block(url: &str, media_type: Option<&str>, name: Option<&str>) -> Va
 }
 
 /// Returns a block that links to a resource.
-#[must_use]
 pub fn link_block(uri: &str, name: Option<&str>, media_type: Option<&str>) -> Value {
     let name = name.unwrap_or(UNNAMED);
     let mut block = json!({ "type": "resource_link", "name": name, "uri": uri });
@@ -92,7 +86,6 @@ fn data_block(media_type: &str, base64: &str, name: Option<&str>) -> Value {
 }
 
 /// Returns a block with an embedded resource; `member` names the kind of its contents.
-#[must_use]
 pub fn resource_block(
     uri: &str,
     media_type: Option<&str>,
@@ -111,7 +104,6 @@ fn attachment(name: Option<&str>) -> String {
 }
 
 /// Converts the output of a tool that is not ACP content.
-#[must_use]
 pub fn output(output: &Value) -> Vec<Value> {
     match output {
         Value::Null => Vec::new(),
@@ -123,7 +115,6 @@ pub fn output(output: &Value) -> Vec<Value> {
 /// Converts the result of a tool of Claude Code as its ACP adapter does, for clients that show text as Markdown:
 /// output of commands, files and errors are code blocks. A block that ACP does not define becomes text. `None` if
 /// nothing changes.
-#[must_use]
 pub fn presented(name: Option<&str>, failed: bool, content: &RawValue) -> Option<Box<RawValue>> {
     let Value::Array(mut items) = value(content) else {
         return None;
@@ -163,7 +154,6 @@ fn code_block(language: &str, text: &str) -> String {
 }
 
 /// Converts a file or source of a `UIMessage`, as a part or as a chunk, to a content block.
-#[must_use]
 pub fn part_block(part: &Value) -> Value {
     let said = |name: &str| part[name].as_str();
     match said("type") {

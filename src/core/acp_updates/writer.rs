@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 pub type Put<'p> = dyn FnMut(&[u8]) + 'p;
 
 /// Returns the member of `_meta` with the data of a dialect.
-#[must_use]
 pub fn meta_name(dialect: &str) -> &'static str {
     // The name that the ACP adapter of Claude Code uses for the same data.
     if dialect == "claude" {
@@ -21,7 +20,6 @@ pub fn meta_name(dialect: &str) -> &'static str {
 }
 
 /// Returns the kind of the update for a piece of a message.
-#[must_use]
 pub fn kind(role: MessageRole) -> &'static str {
     match role {
         MessageRole::Answer => "agent_message_chunk",
@@ -49,13 +47,11 @@ impl Writer {
     }
 
     /// Returns the member of `_meta` with data of the agent.
-    #[must_use]
     pub fn meta(&self) -> &'static str {
         self.meta
     }
 
     /// Returns `true` if the agent is Claude Code.
-    #[must_use]
     pub fn is_claude(&self) -> bool {
         self.meta == "claudeCode"
     }
@@ -119,7 +115,6 @@ impl Writer {
     }
 
     /// Returns the data of a call that each of its updates has.
-    #[must_use]
     pub fn about_call<'a>(&self, call: &'a Call) -> Members<'a> {
         let mut about = Members::default();
         if self.is_claude()

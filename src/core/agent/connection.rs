@@ -37,7 +37,6 @@ pub struct Connection {
     dialect: Box<dyn Dialect>,
     /// Orders to the processes that are not delivered yet.
     out: Outgoing,
-    /// Phase of the connection.
     pub(super) phase: Phase,
     /// Processes and other transports that have not ended.
     pub(super) processes: Vec<Process>,
@@ -51,7 +50,6 @@ pub struct Connection {
     pub used: Instant,
 }
 
-/// Phase of a connection.
 pub enum Phase {
     /// The processes are being started, and the handshake is running.
     Starting {
@@ -76,7 +74,6 @@ pub enum Phase {
 /// Subject of a call to the agent. `session` is the client's id of the session.
 #[derive(Debug, Clone)]
 pub enum Call {
-    /// Opens a session.
     Open {
         /// Session to open.
         session: String,
@@ -95,7 +92,6 @@ pub enum Call {
     ListAll,
     /// Signs the user in or out.
     Sign,
-    /// Closes a session.
     Close {
         /// Agent session id of the session.
         agent_session: String,
@@ -146,7 +142,6 @@ impl Connection {
     }
 
     /// Returns the properties of the agent's protocol.
-    #[must_use]
     pub fn facts(&self) -> DialectFacts {
         self.dialect.facts()
     }
@@ -183,13 +178,11 @@ impl Connection {
     }
 
     /// Returns `true` if the agent works in a session without a prompt.
-    #[must_use]
     pub fn is_busy(&self, agent_session: &str) -> bool {
         self.dialect.is_busy(agent_session)
     }
 
     /// Returns a request of the agent; `None` if the process that sent it no longer accepts an answer.
-    #[must_use]
     pub fn request(&self, key: &RequestKey) -> Option<AgentRequest<'_>> {
         self.dialect.request(key)
     }
@@ -208,7 +201,6 @@ impl Connection {
     }
 
     /// Reads the run of updates with which the lines of a process begin.
-    #[must_use]
     pub fn read_run<'a>(&self, child: Child, lines: &'a [u8]) -> Option<UpdateRun<'a>> {
         self.dialect.read_run(child, lines)
     }
@@ -264,14 +256,11 @@ impl Connection {
         Some(ProcessEnd::Events(events, goes_on))
     }
 
-    /// Returns what a text of the agent means.
-    #[must_use]
     pub fn meaning(&self, text: AgentText<'_>) -> TextMeaning {
         self.dialect.meaning(text)
     }
 
     /// Returns the counts of lines that could not be used so far.
-    #[must_use]
     pub fn faults(&self) -> LineFaults {
         self.dialect.faults()
     }
@@ -298,7 +287,6 @@ impl Connection {
     }
 
     /// Properties that the agent reported in the handshake; `None` unless it is ready.
-    #[must_use]
     pub fn ready(&self) -> Option<&AgentInfo> {
         match &self.phase {
             Phase::Ready(info) => Some(info),
@@ -307,7 +295,6 @@ impl Connection {
     }
 
     /// Timer of the handshake; `None` unless the agent is starting.
-    #[must_use]
     pub fn start_silence(&self) -> Option<&IdleTimer> {
         match &self.phase {
             Phase::Starting { idle, .. } => Some(idle),
@@ -324,19 +311,16 @@ impl Connection {
     }
 
     /// Returns `true` while the agent is being stopped.
-    #[must_use]
     pub fn is_stopping(&self) -> bool {
         matches!(self.phase, Phase::Stopping { .. })
     }
 
     /// Returns `true` if the agent is being stopped without a request of the client.
-    #[must_use]
     pub fn is_stopping_by_itself(&self) -> bool {
         matches!(self.phase, Phase::Stopping { why: Some(_), .. })
     }
 
     /// Specification of the agent that is started when this one has ended.
-    #[must_use]
     pub fn next_spec(&self) -> Option<&AgentSpec> {
         match &self.phase {
             Phase::Stopping { next, .. } => next.as_ref().map(|(spec, _)| spec.as_ref()),
@@ -362,7 +346,6 @@ impl Connection {
     }
 
     /// Returns `true` if a call waits for the agent to start, or for the next one.
-    #[must_use]
     pub fn is_awaited_by(&self, token: Token) -> bool {
         match &self.phase {
             Phase::Starting { waiters, .. } => waiters.contains(&token),
@@ -409,7 +392,6 @@ impl Connection {
     }
 
     /// Returns `true` if the input of a process is closed and the process exits by itself.
-    #[must_use]
     pub fn is_one_shot(&self, child: Child) -> bool {
         let mut processes = self.processes.iter();
         processes.any(|process| process.child == child && process.input_closed)
@@ -460,14 +442,12 @@ impl Connection {
     }
 
     /// Returns the process that serves only this session; `None` if its process serves all sessions.
-    #[must_use]
     pub fn own_process(&self, agent_session: &str) -> Option<Child> {
         let child = self.dialect.child_of(Some(agent_session), None)?;
         (child != Child::MAIN).then_some(child)
     }
 
     /// Returns the dialect's number of a process.
-    #[must_use]
     pub fn child(&self, id: AgentId) -> Option<Child> {
         let process = self.processes.iter().find(|process| process.id == id)?;
         Some(process.child)
@@ -479,7 +459,6 @@ impl Connection {
     }
 
     /// Returns the process that serves a session, given by the agent session id or by the call that opens it.
-    #[must_use]
     pub fn process_of(
         &self,
         agent_session: Option<&str>,
@@ -490,13 +469,11 @@ impl Connection {
     }
 
     /// Returns the process of the handshake.
-    #[must_use]
     pub fn first_process(&self) -> Option<&Process> {
         self.processes.iter().find(|p| !p.is_read_only)
     }
 
     /// Returns the pid of the process that serves all sessions.
-    #[must_use]
     pub fn main_pid(&self) -> Option<u32> {
         let main = self.processes.iter().find(|p| p.child == Child::MAIN)?;
         main.pid
@@ -511,14 +488,12 @@ impl Connection {
     }
 
     /// Returns the ids of the running processes.
-    #[must_use]
     pub fn running(&self) -> Vec<AgentId> {
         let running = self.processes.iter().filter(|p| p.pid.is_some());
         running.map(|process| process.id).collect()
     }
 
     /// Returns the status of the running processes.
-    #[must_use]
     pub fn process_status(&self, now: Instant) -> Vec<ProcessStatus> {
         self.processes
             .iter()

@@ -64,7 +64,6 @@ struct Holders {
 pub struct Holder {
     /// The client's id of the session.
     pub session: String,
-    /// Record of the session at the agent.
     pub record: AgentSessionRecord,
 }
 
@@ -106,13 +105,11 @@ struct Closing {
 
 impl Directory {
     /// Returns the client's id of an agent's session.
-    #[must_use]
     pub fn session(&self, agent_session: &str) -> Option<&String> {
         self.routes.get(agent_session)
     }
 
     /// Returns the client's id of an agent's session, or of the session that a subagent works for.
-    #[must_use]
     pub fn owner(&self, agent_session: &str) -> Option<&String> {
         let routed = self.routes.get(agent_session);
         routed.or_else(|| self.subagents.get(agent_session))
@@ -120,7 +117,6 @@ impl Directory {
 
     /// Returns the target of the updates of an agent's session. A subagent's session was announced by the
     /// agent and opened by no client.
-    #[must_use]
     pub fn route(&self, agent_session: &str) -> Option<Route> {
         if let Some(session) = self.routes.get(agent_session) {
             return Some(Route {
@@ -135,7 +131,6 @@ impl Directory {
     }
 
     /// Returns `true` if a client's session has an agent session id.
-    #[must_use]
     pub fn has_session(&self, session: &str) -> bool {
         self.routes.values().any(|routed| routed == session)
     }
@@ -166,7 +161,6 @@ impl Directory {
     }
 
     /// Returns the session to which the agent gave an id last, if it did since it was started.
-    #[must_use]
     pub fn holder(&self, agent_session: &str) -> Option<&Holder> {
         self.holders.by_id.get(agent_session)
     }
@@ -225,7 +219,6 @@ impl Directory {
     }
 
     /// Returns `true` if the tool calls of an unknown session were reported, or if too many sessions have been.
-    #[must_use]
     pub fn is_reported(&self, agent_session: &str) -> bool {
         self.reported.len() >= EARLY_SESSIONS || self.reported.contains(agent_session)
     }
@@ -241,7 +234,6 @@ impl Directory {
     }
 
     /// Returns when the last update of an unknown session arrived.
-    #[must_use]
     pub fn early_at(&self) -> Option<Instant> {
         self.early_at
     }
@@ -262,14 +254,12 @@ impl Directory {
     }
 
     /// Returns the deadline of a session's close; `None` if it is not being closed.
-    #[must_use]
     pub fn closing_until(&self, agent_session: &str, now: Instant) -> Option<Instant> {
         let until = self.closing.get(agent_session)?.until;
         until.filter(|at| *at > now)
     }
 
     /// Returns the session that is closed by the exit of this process.
-    #[must_use]
     pub fn closed_by(&self, child: Child) -> Option<String> {
         let mut closing = self.closing.iter();
         let closed = closing.find(|(_, closing)| closing.child == Some(child));
@@ -309,7 +299,6 @@ impl Directory {
 }
 
 /// Returns the changes of a session's state in an update, and the cost of the session so far.
-#[must_use]
 pub fn state_news<'a>(
     update: &Update<'a>,
     original: Original<'a>,

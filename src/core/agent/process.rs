@@ -61,19 +61,16 @@ impl Process {
     }
 
     /// Returns `true` if the process serves a single session.
-    #[must_use]
     pub fn is_for_one(&self) -> bool {
         self.child != Child::MAIN
     }
 
     /// Returns `true` if its stdin is open and not to be closed.
-    #[must_use]
     pub fn has_open_input(&self) -> bool {
         !self.is_read_only && !self.input_closed && self.stop.is_none()
     }
 
     /// Returns a description of its last output for a timeout's message, and how long ago it was.
-    #[must_use]
     pub fn last_output(&self, now: Instant) -> Option<(&'static str, Duration)> {
         let last_activity = self.last_activity?;
         Some((
@@ -83,7 +80,6 @@ impl Process {
     }
 
     /// Returns its status for `agent/status`; `None` before it runs.
-    #[must_use]
     pub fn status(&self, now: Instant) -> Option<ProcessStatus> {
         let began = self.began?;
         let up = now.saturating_duration_since(began).as_millis();
@@ -96,7 +92,6 @@ impl Process {
     }
 
     /// Returns the deadline of its start; `None` once it has started or is being stopped.
-    #[must_use]
     pub fn start_limit(&self, limits: &Limits) -> Option<Instant> {
         if self.pid.is_some()
             || self.last_activity.is_some()
@@ -121,7 +116,6 @@ impl Process {
     }
 
     /// Converts a step of its stop to an effect.
-    #[must_use]
     pub fn effect(&self, step: StopAction) -> Effect {
         match step {
             StopAction::CloseInput => Effect::CloseInput(self.id),

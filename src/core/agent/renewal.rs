@@ -52,25 +52,21 @@ impl Renewal {
     }
 
     /// Returns `true` if a prompt has to wait for the new process.
-    #[must_use]
     pub fn holds(&self, prompt: Token) -> bool {
         !self.started && !self.ahead.contains(&prompt)
     }
 
     /// Returns `true` if a queued prompt goes to the old process.
-    #[must_use]
     pub fn is_ahead(&self, prompt: Token) -> bool {
         self.ahead.contains(&prompt)
     }
 
     /// Returns `true` if the connected agent process is still to be replaced.
-    #[must_use]
     pub fn is_pending(&self) -> bool {
         !self.started
     }
 
     /// Returns `true` if the new process was started.
-    #[must_use]
     pub fn has_started(&self) -> bool {
         self.started
     }

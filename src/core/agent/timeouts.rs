@@ -23,7 +23,6 @@ pub(super) const SLOW_START: Duration = Duration::from_secs(2);
 
 /// A process or agent that reached its time limit.
 pub struct TimeoutFailure {
-    /// Error of the timeout.
     pub error: Error,
     /// Process that timed out, if the agent may continue without it.
     pub process: Option<Child>,
@@ -82,7 +81,6 @@ pub(super) fn overdue_handshake(
 
 /// Returns the error of a call that has waited for the agent to start until the call's own limit; `None` if the
 /// agent is ready.
-#[must_use]
 pub fn start_timeout(
     connection: Option<&Connection>,
     spec: &AgentSpec,
@@ -112,7 +110,6 @@ pub fn start_timeout(
 }
 
 /// Describes the step that the agent's start waits for; `None` unless it is starting.
-#[must_use]
 pub fn start_wait(
     connection: Option<&Connection>,
     spec: &AgentSpec,
@@ -175,7 +172,6 @@ pub(super) fn sign_in_timeout(
 }
 
 /// Returns the error for everything that waits for an agent that has exited.
-#[must_use]
 pub fn exit_error(connection: Option<&Connection>, spec: &AgentSpec, exit: &Exit) -> Error {
     let (kind, when) = match connection.map(|connection| &connection.phase) {
         Some(Phase::Stopping { .. }) => (ErrorKind::Cancelled, "the agent was stopped"),

@@ -13,12 +13,10 @@ use crate::core::limits::Limits;
 use crate::proto::wire::{AgentState, AgentStateParams};
 use std::time::{Duration, Instant};
 
-/// Timer of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::core) enum AgentTimer {
     /// Exit of a process that is being stopped; then the next step of the stop is due.
     ProcessStop,
-    /// Start of a process.
     ProcessStart,
     /// Response to the handshake.
     Handshake,
@@ -61,7 +59,6 @@ impl AgentTimer {
 
 impl AgentMachine {
     /// Returns the next deadline of the agent's timers, and the name of the timer.
-    #[must_use]
     pub fn deadline(&self, settings: &Settings) -> Option<(Instant, &'static str)> {
         let limits = self.limits(settings);
         let all = AgentTimer::ALL.into_iter();

@@ -16,7 +16,6 @@ struct Recognised {
 
 /// Returns the command line that starts this program as an ACP agent; `None` if the program is unknown or the
 /// given command line does so already.
-#[must_use]
 pub fn acp_command(command: &str, args: &[String]) -> Option<String> {
     let runner = package_runner(command, args);
     let Recognised {
@@ -68,14 +67,12 @@ fn other_program(
 }
 
 /// Returns the command by which the user of this agent signs in.
-#[must_use]
 pub fn login(command: &str, args: &[String]) -> Option<&'static str> {
     let recognised = recognise(command, package_runner(command, args))?;
     recognised.agent.login.as_deref()
 }
 
 /// Returns when the agent that this command line starts asks for permission; `None` if that is not known.
-#[must_use]
 pub fn asks(command: &str, args: &[String]) -> Option<Cow<'static, Asking>> {
     let agent = recognise(command, package_runner(command, args))?.agent;
     let needed = &agent.asking_args;
@@ -86,7 +83,6 @@ pub fn asks(command: &str, args: &[String]) -> Option<Cow<'static, Asking>> {
 }
 
 /// Returns `true` if the agent that this command line starts begins the titles of tool calls with the name of the tool.
-#[must_use]
 pub fn titles_name_tools(command: &str, args: &[String]) -> bool {
     let recognised = recognise(command, package_runner(command, args));
     recognised.is_some_and(|recognised| recognised.agent.titles_name_tools)

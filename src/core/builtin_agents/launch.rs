@@ -20,7 +20,6 @@ pub struct LaunchTemplate {
 
 impl LaunchTemplate {
     /// Returns the command line without the variables, quoted for shells.
-    #[must_use]
     pub fn line(&self) -> String {
         let words = std::iter::once(&self.command).chain(&self.args);
         shell_words::join(words.map(String::as_str))
@@ -71,7 +70,6 @@ pub struct Archive {
 
 impl Archive {
     /// Returns the name of the program without its directory in the archive.
-    #[must_use]
     pub fn program(&self) -> &str {
         let name = self.cmd.rsplit(['/', '\\']).next();
         name.unwrap_or(&self.cmd)
@@ -80,7 +78,6 @@ impl Archive {
 
 impl Distribution {
     /// Returns the command line of the npm package, else of the Python package.
-    #[must_use]
     pub fn launch(&self) -> Option<LaunchTemplate> {
         let npx = self.npx.as_ref().map(|package| match &package.cmd {
             None => package.with("npx", &["-y", &package.package]),

@@ -111,7 +111,6 @@ impl ImportedAgent {
 
 /// Returns the registry's name of a platform, from the names that Rust has for its system and architecture
 /// (`std::env::consts`).
-#[must_use]
 pub fn platform(os: &str, arch: &str) -> String {
     let os = if os == "macos" { "darwin" } else { os };
     format!("{os}-{arch}")

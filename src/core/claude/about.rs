@@ -52,7 +52,6 @@ fn one_of(option: &str, word: Option<&str>, known: &[&str]) -> Result<(), Error>
 }
 
 /// Returns the sign-in methods of the CLI; `command` is the command that started it.
-#[must_use]
 pub fn auth_methods(command: &str) -> Vec<AuthMethod> {
     let method = |id: &str, name: &str, description: &str, way: SignIn| AuthMethod {
         id: id.to_owned(),
@@ -88,7 +87,6 @@ pub fn auth_methods(command: &str) -> Vec<AuthMethod> {
 
 /// Returns the description of the CLI in this version. `stored` is `true` if the directory of its sessions is
 /// known; `command` is the command that started it.
-#[must_use]
 pub fn about(version: &str, stored: bool, command: &str) -> AgentInfo {
     AgentInfo {
         acp: None,

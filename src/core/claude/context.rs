@@ -56,7 +56,6 @@ impl ContextUsage {
 
     /// Returns the usage in the form that ACP agents use; `None` unless the result has the size of the
     /// context window.
-    #[must_use]
     pub fn figures(&self, result: &str) -> Option<Members<'static>> {
         let result: TurnResult<'_> = serde_json::from_str(result).ok()?;
         let models = Members::of(result.rest.get("modelUsage")?);

@@ -88,7 +88,6 @@ impl Frames {
     }
 
     /// Returns the error that the CLI sent instead of an answer in this turn.
-    #[must_use]
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
     }
@@ -100,7 +99,6 @@ impl Frames {
 
     /// Reads the run of deltas of this session with which the lines begin. They belong to a block that is streamed for
     /// the first time.
-    #[must_use]
     pub fn read_run<'a>(&self, session: &str, lines: &'a [u8]) -> Option<UpdateRun<'a>> {
         self.deltas.read(session, lines, &self.speakers)
     }
@@ -163,7 +161,6 @@ const ENVELOPE: &[&str] = &[
 ];
 
 /// Returns the line as the original of its updates.
-#[must_use]
 pub fn original(line: &str) -> Original<'_> {
     Original {
         line,

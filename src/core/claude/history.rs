@@ -104,7 +104,6 @@ impl History {
     }
 
     /// Returns the faults of the lines that could not be read.
-    #[must_use]
     pub fn faults(&self) -> LineFaults {
         self.faults
     }

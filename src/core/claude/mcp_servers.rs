@@ -7,7 +7,6 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// Converts MCP servers to the form of the CLI's configuration: an object by name.
-#[must_use]
 pub fn by_name(servers: &[McpServer]) -> Value {
     let pairs = |pairs: &[McpPair]| {
         let pair = |pair: &McpPair| (pair.name.clone(), Value::from(pair.value.as_str()));
@@ -32,7 +31,6 @@ pub fn by_name(servers: &[McpServer]) -> Value {
 }
 
 /// Returns the servers that the CLI could not reach, by name, with the reasons; `None` if it reached all.
-#[must_use]
 pub fn failures(answer: &RawValue) -> Option<Box<RawValue>> {
     raw_object! {
         struct SetServersResponse { errors = "errors" }

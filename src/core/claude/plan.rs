@@ -14,7 +14,6 @@ const INSTRUCTION: &str = "You are planning. Read whatever you need, but change 
     it was approved.";
 
 /// Returns the instruction for the system prompt of a process that starts in this mode.
-#[must_use]
 pub fn instruction(mode: Option<&str>) -> Option<&'static str> {
     (mode == Some(MODE)).then_some(INSTRUCTION)
 }

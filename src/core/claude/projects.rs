@@ -18,7 +18,6 @@ const TITLE_LIMIT: usize = 120;
 
 /// Returns the directory in which the CLI stores its files, given a lookup of environment variables; `None`
 /// if none of the variables for it is set.
-#[must_use]
 pub fn root(lookup: impl Fn(&str) -> Option<String>) -> Option<String> {
     let lookup = |name: &str| lookup(name).filter(|value| !value.is_empty());
     lookup("CLAUDE_CONFIG_DIR").or_else(|| {
@@ -28,7 +27,6 @@ pub fn root(lookup: impl Fn(&str) -> Option<String>) -> Option<String> {
 }
 
 /// Returns the directory with the sessions of a working directory, whose links are already resolved.
-#[must_use]
 pub fn dir(root: &str, cwd: &str, lookup: impl Fn(&str) -> Option<String>) -> String {
     let name = lookup("CLAUDE_CODE_PROJECT_DIR_NAME").filter(|name| is_name(name));
     let name = name.unwrap_or_else(|| encode(cwd));
@@ -37,7 +35,6 @@ pub fn dir(root: &str, cwd: &str, lookup: impl Fn(&str) -> Option<String>) -> St
 
 /// Returns the file of a session in its project's directory; `None` for an id that would be a path outside of
 /// it.
-#[must_use]
 pub fn file(dir: &str, session: &str) -> Option<String> {
     is_name(session).then(|| join(dir, &format!("{session}.jsonl")))
 }
@@ -125,7 +122,6 @@ raw_object! {
 
 impl SessionExcerpt {
     /// Returns the session; `None` if the file is not of a session, or of one without any user message.
-    #[must_use]
     pub fn session(&self) -> Option<ListedSession> {
         let id = self.file.strip_suffix(".jsonl").filter(|id| is_name(id))?;
         let mut about = SessionFacts::default();
@@ -212,7 +208,6 @@ fn said(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     text(raw).filter(|said| !said.trim().is_empty())
 }
 
-/// Returns the prompt, if the record is one.
 fn prompt(record: &ExcerptRecord<'_>) -> Option<String> {
     let is = |flag: Option<&RawValue>| flag.is_some_and(|flag| flag.get() == "true");
     let by_user = text(record.kind)? == "user" && non_null(record.origin).is_none();

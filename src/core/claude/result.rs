@@ -15,7 +15,6 @@ use std::borrow::Cow;
 const ENVELOPE: &[&str] = &["type", "session_id", "uuid"];
 
 /// Returns `true` for a frame that ends a turn or answers a request of acpipe.
-#[must_use]
 pub fn is_response(frame: &str) -> bool {
     let frame: TurnResult<'_> = serde_json::from_str(frame).unwrap_or_default();
     let kind = text(frame.rest.get("type"));
@@ -23,7 +22,6 @@ pub fn is_response(frame: &str) -> bool {
 }
 
 /// Parses a `result` line. `failure` is the error that the CLI sent instead of an answer.
-#[must_use]
 pub fn result(line: &str, failure: Option<&Failure>) -> TurnEnd {
     let r: TurnResult<'_> = serde_json::from_str(line).unwrap_or_default();
     let stop_reason = stop_reason(&r);

@@ -40,11 +40,9 @@ use tracing::debug;
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub struct CliSession {
-    /// Session id of the CLI.
     pub id: String,
     /// Id of the session that this one continues.
     pub source: String,
-    /// Call that opened the session.
     pub opened_by: CallId,
     frames: Frames,
     context: ContextUsage,
@@ -150,7 +148,6 @@ impl CliSession {
 
     /// Returns `true` while a background turn runs, or is about to begin with a message that the last turn did
     /// not take.
-    #[must_use]
     pub fn is_busy(&self) -> bool {
         self.background_turn || (self.prompt.is_none() && !self.steering.is_empty())
     }
@@ -289,7 +286,6 @@ impl CliSession {
         })
     }
 
-    /// Handles a response of the CLI.
     fn handle_response<'a>(
         &mut self,
         frame: &Frame<'a>,

@@ -29,7 +29,6 @@ const MODES: &[(&str, &str, &str)] = &[
 ];
 
 /// Returns the ids of the permission modes.
-#[must_use]
 pub fn modes() -> Vec<&'static str> {
     MODES.iter().map(|(id, ..)| *id).collect()
 }

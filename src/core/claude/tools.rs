@@ -66,7 +66,6 @@ const SERVER: &[(&str, &str)] = &[
 ];
 
 /// Returns the kind of a tool in ACP's terms.
-#[must_use]
 pub fn kind(name: &str) -> &'static str {
     let known = BUILTIN.iter().chain(SERVER).find(|(n, _)| *n == name);
     known.map_or("other", |(_, kind)| kind)
@@ -107,7 +106,6 @@ impl<'a> Input<'a> {
 }
 
 /// Returns the title of a call; the name alone if its input is unknown.
-#[must_use]
 pub fn title(name: &str, input: Option<&RawValue>) -> String {
     let shown = match mcp(name) {
         Some((server, tool)) if !tool.is_empty() => format!("{server}: {tool}"),
@@ -146,7 +144,6 @@ pub fn title(name: &str, input: Option<&RawValue>) -> String {
 }
 
 /// Returns the locations of a call in ACP's form.
-#[must_use]
 pub fn locations(name: &str, input: &RawValue) -> Option<Box<RawValue>> {
     let input = Input::of(input);
     let path = match name {
@@ -164,7 +161,6 @@ pub fn locations(name: &str, input: &RawValue) -> Option<Box<RawValue>> {
 }
 
 /// Returns the plan of a `TodoWrite` call in ACP's form.
-#[must_use]
 pub fn plan(name: &str, input: &RawValue) -> Option<Members<'static>> {
     let Value::Array(todos) = value(Input::of(input).todos.filter(|_| name == "TodoWrite")?) else {
         return None;
@@ -188,7 +184,6 @@ fn file_result(result: Option<&RawValue>) -> Option<(FileResult<'_>, String)> {
 }
 
 /// Returns the changes that a call is about to make in a file, in ACP's form.
-#[must_use]
 pub fn planned_diffs(name: &str, input: &RawValue) -> Vec<Value> {
     let input = Input::of(input);
     let Some(path) = text(input.file_path) else {
@@ -218,7 +213,6 @@ fn array(list: &Value) -> impl Iterator<Item = &Value> {
 
 /// Returns the changes that a tool made in a file, in ACP's form: each hunk of the patch, or the whole file
 /// if it is new.
-#[must_use]
 pub fn diffs(result: Option<&RawValue>) -> Vec<Value> {
     let Some((result, path)) = file_result(result) else {
         return Vec::new();
@@ -253,7 +247,6 @@ pub fn diffs(result: Option<&RawValue>) -> Vec<Value> {
 }
 
 /// Returns the locations that a tool changed, in ACP's form; `None` if the result does not have them.
-#[must_use]
 pub fn changed(result: Option<&RawValue>) -> Option<Box<RawValue>> {
     let (result, path) = file_result(result)?;
     let hunks: Vec<Hunk<'_>> = serde_json::from_str(non_null(result.patch)?.get()).ok()?;
@@ -262,7 +255,6 @@ pub fn changed(result: Option<&RawValue>) -> Option<Box<RawValue>> {
 }
 
 /// Splits the name of an MCP tool into server and tool; the tool is empty if the name is that of a server.
-#[must_use]
 pub fn mcp(name: &str) -> Option<(&str, &str)> {
     let name = name.strip_prefix("mcp__")?;
     Some(name.split_once("__").unwrap_or((name, "")))

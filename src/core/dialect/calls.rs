@@ -18,9 +18,7 @@ use serde_json::value::RawValue;
 pub enum AgentCall<'a> {
     /// Starts the agent and its handshake.
     Start,
-    /// Opens a session.
     Open {
-        /// Id of the call.
         call: CallId,
         /// As a new session, by resume or by load.
         way: Opening<'a>,
@@ -31,7 +29,6 @@ pub enum AgentCall<'a> {
     Forget(CallId),
     /// Requests the next page of the agent's session list.
     List {
-        /// Id of the call.
         call: CallId,
         /// Directory of the sessions; `None` for all.
         cwd: Option<&'a str>,
@@ -41,15 +38,12 @@ pub enum AgentCall<'a> {
     /// Closes a session that is no longer needed. The result is `true` if the agent answers with `Done` or `Failed`: the
     /// session must not be opened again before that.
     Close {
-        /// Id of the call.
         call: CallId,
-        /// The session.
         session: &'a str,
     },
     /// Signs the user in. The result is `false` if there is no call to send, since the agent reads keys from its
     /// environment or files itself.
     Authenticate {
-        /// Id of the call.
         call: CallId,
         /// One of the agent's sign-in methods.
         method: &'a str,
@@ -59,18 +53,14 @@ pub enum AgentCall<'a> {
     /// Passes on the message of the next prompt and the messages before it, once for all attempts at a prompt. Made only
     /// for a dialect that takes transcripts.
     Transcript {
-        /// The session.
         session: &'a str,
         /// The messages.
         transcript: Transcript,
     },
     /// Sends a prompt. It is an error if the agent cannot take one of the parts, unless a link may be sent in its place.
     Prompt {
-        /// Id of the call.
         call: CallId,
-        /// The session.
         session: &'a str,
-        /// Parts of the prompt.
         parts: &'a [PromptPart<'a>],
         /// `true` if a link may be sent in place of a part.
         degrade: bool,
@@ -79,13 +69,11 @@ pub enum AgentCall<'a> {
     WithdrawPrompt {
         /// Call of the prompt.
         call: CallId,
-        /// The session.
         session: &'a str,
     },
     /// Sends a message into the running turn of a session; parts as for a prompt. Made only if the agent has the
     /// capability.
     Steer {
-        /// The session.
         session: &'a str,
         /// Parts of the message.
         parts: &'a [PromptPart<'a>],
@@ -94,9 +82,7 @@ pub enum AgentCall<'a> {
     },
     /// Sets a mode, model or option of a session.
     Set {
-        /// Id of the call.
         call: CallId,
-        /// The session.
         session: &'a str,
         /// The setting, with the agent's ids.
         setting: &'a Setting,
@@ -195,7 +181,6 @@ pub enum AgentText<'a> {
     Error(&'a str),
 }
 
-/// Meaning of a text of an agent.
 #[derive(Debug)]
 pub enum TextMeaning {
     /// A message of the agent, or no message at all.
@@ -205,6 +190,5 @@ pub enum TextMeaning {
     /// A response to a request of acpipe, or the end of a turn. It is not read from a line that quotes it, such as a log
     /// line with the text of the model.
     Response,
-    /// An error.
     Error(Error),
 }

@@ -17,7 +17,6 @@ pub enum ChoiceAnswer {
 }
 
 /// Returns `true` if the value is a question with text and at least one option.
-#[must_use]
 pub fn is_question(question: &Value) -> bool {
     let options = question["options"].as_array();
     question["question"].is_string() && options.is_some_and(|options| !options.is_empty())
@@ -28,7 +27,6 @@ fn is_multiple(question: &Value) -> bool {
 }
 
 /// Converts questions to a form; `None` if the list is empty.
-#[must_use]
 pub fn form(questions: &[Value]) -> Option<ElicitationDetails> {
     let (first, more) = questions.split_first()?;
     let mut properties = Map::new();
@@ -87,7 +85,6 @@ fn written(n: usize) -> String {
 }
 
 /// Returns the answers in a filled-in form, each with the index of its question.
-#[must_use]
 pub fn answers(questions: &[Value], content: &Value) -> Vec<(usize, ChoiceAnswer)> {
     let text = |value: &Value| value.as_str().map(|text| text.trim().to_owned());
     let answer = |(n, question): (usize, &Value)| {

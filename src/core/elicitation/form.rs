@@ -56,7 +56,6 @@ const REFERENCES: [&str; 3] = ["$dynamicRef", "$recursiveRef", "$ref"];
 
 /// Returns `true` if a schema marks the value of this field of a form as secret: one that applies to the form, to the
 /// field, or to a value inside the field. A reference that leads to no known place marks it, too.
-#[must_use]
 pub fn is_secret(form: &Value, name: &str) -> bool {
     let Some(whole) = all_schemas(form, vec![form], add_same) else {
         return true;

@@ -31,7 +31,6 @@ impl fmt::Debug for Caller {
 
 impl Caller {
     /// Returns a text of the endpoint without secrets.
-    #[must_use]
     pub fn clean(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in &self.secrets {
@@ -41,7 +40,6 @@ impl Caller {
     }
 
     /// Converts an unsuccessful response to an error.
-    #[must_use]
     pub fn status_error(&self, head: &HttpHead, body: &str) -> Error {
         let said = said(body).map(|said| self.clean(&said));
         let status = head.status;
@@ -156,7 +154,6 @@ impl Caller {
     }
 
     /// Converts an error that the endpoint reports in its answer.
-    #[must_use]
     pub fn reported_error(&self, error: &Value) -> Error {
         let said = self.clean(&message_of(error).unwrap_or_else(|| error.to_string()));
         let class = ["type", "code", "status"].map(|name| match &error[name] {
@@ -187,7 +184,6 @@ impl Caller {
     }
 
     /// Error for an answer that is not what the protocol defines.
-    #[must_use]
     pub fn malformed(&self, what: &str, raw: &str) -> Error {
         let message = format!(
             "the endpoint's answer {what}; check that the address of the agent is one of this protocol"

@@ -107,13 +107,11 @@ impl Endpoint {
     }
 
     /// Address of the endpoint.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
     /// Facts for the errors of a request, with the model that it names.
-    #[must_use]
     pub fn caller(&self, model: Option<&str>) -> Caller {
         Caller {
             model: model.map(str::to_owned),
@@ -146,7 +144,6 @@ impl Endpoint {
     }
 
     /// Sign-in methods of the endpoint: the variable of its key.
-    #[must_use]
     pub fn auth_methods(&self) -> Vec<AuthMethod> {
         let variable = self.caller.key_variable.iter();
         variable

@@ -9,7 +9,6 @@ pub const NO_CALL_ID: &str = "no-id";
 
 /// Returns the id of a tool call: a number is the text of its digits. A call that has no id, or another value as id, is
 /// one without an id: a tool must not run unseen because its call cannot be named.
-#[must_use]
 pub fn call_id(raw: Option<&RawValue>) -> Cow<'_, str> {
     if let Some(id) = text(raw) {
         return id;
@@ -19,7 +18,6 @@ pub fn call_id(raw: Option<&RawValue>) -> Cow<'_, str> {
 }
 
 /// Returns `true` if the id is a string, so that clients can have it as the agent wrote it.
-#[must_use]
 pub fn is_text(raw: Option<&RawValue>) -> bool {
     raw.is_some_and(|raw| raw.get().starts_with('"'))
 }

@@ -6,7 +6,6 @@ use std::ops::Range;
 /// Texts that follow each other in one message. None of them is empty or contains half of a surrogate pair.
 #[derive(Debug, Clone, Copy)]
 pub struct TextRun<'a> {
-    /// All texts as one string.
     pub all: JsonStr<'a>,
     /// The lines that contain the texts.
     pub lines: &'a [u8],

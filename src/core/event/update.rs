@@ -6,10 +6,8 @@ use crate::proto::ui_chunk::UiChunk;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Update of a session.
 #[derive(Debug)]
 pub enum Update<'a> {
-    /// A piece of a message.
     Message(MessagePiece<'a>),
     /// A tool call began or changed.
     Tool(Box<ToolUpdate<'a>>),
@@ -48,7 +46,6 @@ pub enum Update<'a> {
         /// Id of the message.
         id: Cow<'a, str>,
     },
-    /// An update of a subagent.
     FromSubagent {
         /// Id of the tool call that started the subagent.
         id: Cow<'a, str>,
@@ -89,7 +86,6 @@ pub enum Update<'a> {
 impl Update<'_> {
     /// Returns `true` if the update names a tool call.
     #[inline]
-    #[must_use]
     pub fn names_call(&self) -> bool {
         match self {
             Self::Message(piece) => piece.subagent.is_some(),
@@ -115,14 +111,12 @@ pub enum MessageRole {
     User,
 }
 
-/// A piece of a message.
 #[derive(Debug)]
 pub struct MessagePiece<'a> {
     /// Author and kind of the piece.
     pub role: MessageRole,
     /// The agent's id of the message; another id begins another block.
     pub message_id: Option<Cow<'a, str>>,
-    /// Content of the piece.
     pub content: Content<'a>,
     /// Id of the tool call whose subagent sent the piece; `None` if the agent itself sent it.
     pub subagent: Option<Cow<'a, str>>,
@@ -130,7 +124,6 @@ pub struct MessagePiece<'a> {
     pub about: Members<'a>,
 }
 
-/// Content of a piece of a message.
 #[derive(Debug)]
 pub enum Content<'a> {
     /// Text to append.
@@ -174,7 +167,6 @@ pub enum Content<'a> {
 
 impl Content<'_> {
     /// Returns the text; `None` for other content.
-    #[must_use]
     pub fn text(&self) -> Option<JsonStr<'_>> {
         match self {
             Self::Text(text) => Some(*text),
@@ -195,7 +187,6 @@ pub struct ToolUpdate<'a> {
     /// Whether the agent says that this update begins a call. If the call of this id is over, it is another
     /// call.
     pub begins: bool,
-    /// Name of the tool.
     pub name: Option<Cow<'a, str>>,
     /// Summary of the call for people.
     pub title: Option<Cow<'a, str>>,
@@ -207,7 +198,6 @@ pub struct ToolUpdate<'a> {
     pub input: Option<Cow<'a, RawValue>>,
     /// Text to append to the input while the model generates it; `input` has all of it when it is complete.
     pub input_delta: Option<JsonStr<'a>>,
-    /// Raw output of the tool.
     pub output: Option<&'a RawValue>,
     /// Array of content blocks, diffs and terminals.
     pub content: Option<Cow<'a, RawValue>>,
@@ -221,14 +211,12 @@ pub struct ToolUpdate<'a> {
 
 impl ToolUpdate<'_> {
     /// Returns `true` if the agent reports the end of the call.
-    #[must_use]
     pub fn ends(&self) -> bool {
         let status = self.status.as_deref().and_then(ToolStatus::of);
         matches!(status, Some(ToolStatus::Completed | ToolStatus::Failed))
     }
 
     /// Returns `true` if the agent reports that the call failed.
-    #[must_use]
     pub fn fails(&self) -> bool {
         let status = self.status.as_deref().and_then(ToolStatus::of);
         status == Some(ToolStatus::Failed)
@@ -244,7 +232,6 @@ pub enum ToolStatus {
     InProgress,
     /// The tool succeeded.
     Completed,
-    /// The tool failed.
     Failed,
 }
 

@@ -87,7 +87,6 @@ pub(super) fn argv(command: String, args: Vec<String>) -> (String, Vec<String>) 
 
 /// Returns the line that a policy judges and users see: a shell that reads it starts the same program with
 /// the same arguments and variables.
-#[must_use]
 pub fn judged_line(command: &str, args: &[String], env: &[(String, String)]) -> String {
     // Variables apply to the whole line, not only to its first command.
     let is_line = is_line(command, args);

@@ -12,14 +12,10 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// Request to a client.
 #[derive(Debug, Clone)]
 pub enum ClientHostRequest {
-    /// Read a text file.
     ReadFile(wire::ReadTextFileParams),
-    /// Write a text file.
     WriteFile(wire::WriteTextFileParams),
-    /// Create a terminal.
     Create(wire::CreateTerminalParams),
     /// Any other terminal request: the method, and parameters that all of these share.
     Terminal(&'static str, wire::TerminalParams),
@@ -81,7 +77,6 @@ impl ClientHostRequest {
     }
 
     /// Returns the client's id of the terminal that the request refers to.
-    #[must_use]
     pub fn terminal(&self) -> Option<&str> {
         match self {
             Self::Terminal(_, params) => Some(&params.terminal_id),
@@ -90,7 +85,6 @@ impl ClientHostRequest {
     }
 
     /// Returns the method name on the wire.
-    #[must_use]
     pub fn method(&self) -> &'static str {
         match self {
             Self::ReadFile(_) => "fs/readTextFile",

@@ -57,7 +57,6 @@ pub enum HostRequest {
 
 impl HostRequest {
     /// Returns the terminal that the request refers to; `None` unless it refers to an existing one.
-    #[must_use]
     pub fn terminal(&self) -> Option<&str> {
         match self {
             Self::TerminalOutput { terminal }
@@ -69,7 +68,6 @@ impl HostRequest {
     }
 
     /// Returns `true` for a request to create a terminal.
-    #[must_use]
     pub fn creates_terminal(&self) -> bool {
         matches!(self, Self::CreateTerminal { .. })
     }
@@ -93,7 +91,6 @@ impl HostRequest {
     }
 
     /// Returns the number of bytes of agent data in the request.
-    #[must_use]
     pub fn size(&self) -> usize {
         match self {
             Self::ReadFile { path, .. } => path.len(),
@@ -119,7 +116,6 @@ impl HostRequest {
     }
 
     /// Returns a description of the request for messages.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::ReadFile { .. } => "file read",

@@ -117,7 +117,6 @@ impl ServedTerminals {
         terminal.is_some_and(|terminal| terminal.session == session)
     }
 
-    /// Returns all terminals of a session.
     pub fn of(&self, session: &str) -> Vec<TerminalId> {
         let own = self.all.iter().filter(|(_, t)| t.session == session);
         own.map(|(id, _)| *id).collect()

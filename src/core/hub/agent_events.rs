@@ -194,7 +194,6 @@ impl AgentEvents {
         }
     }
 
-    /// Handles a failed call.
     fn call_failed(
         &mut self,
         router: &mut Router,

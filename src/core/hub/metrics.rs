@@ -6,7 +6,6 @@ use crate::core::session::SessionMachine;
 
 impl Hub {
     /// Returns a snapshot of the counters, and of what is going on. It goes over all sessions.
-    #[must_use]
     pub fn metrics(&self) -> HubMetrics {
         let mut metrics = HubMetrics {
             counters: self.router.shared().counters.clone(),

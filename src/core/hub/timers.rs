@@ -56,7 +56,6 @@ impl HubTimer {
 
 impl Hub {
     /// Returns the next deadline for [`Hub::tick`], and the name of its timer.
-    #[must_use]
     pub fn deadline(&self) -> Due {
         let settings = &self.router.shared().settings;
         let agents = self.router.agents().iter();
@@ -118,7 +117,6 @@ impl Hub {
 
     /// Returns the next deadline of a limit on the whole length of a turn or call. It also applies while the
     /// client does not read.
-    #[must_use]
     pub fn turn_deadline(&self) -> Due {
         let sessions = self.router.sessions().awake();
         let turns = sessions.filter_map(SessionMachine::turn_deadline);

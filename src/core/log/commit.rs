@@ -12,19 +12,16 @@ const LONG: Duration = Duration::from_secs(1);
 
 impl Log {
     /// Returns the number of the last chunk that clients may receive: it is in the file or owed.
-    #[must_use]
     pub fn released(&self) -> u64 {
         self.storage.released()
     }
 
     /// Returns `true` if an append is in progress that the disk has not answered.
-    #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.storage.is_waiting()
     }
 
     /// Returns `true` if [`Log::give_up`] was called and the disk has still not answered.
-    #[must_use]
     pub fn is_append_abandoned(&self) -> bool {
         self.storage.is_append_abandoned()
     }
@@ -135,7 +132,6 @@ impl Log {
 }
 
 /// Returns the error for a disk that does not answer.
-#[must_use]
 pub fn disk_timeout() -> Error {
     let why = io::Error::new(io::ErrorKind::TimedOut, "the disk does not respond");
     storage_error("write", &why)

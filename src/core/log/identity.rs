@@ -13,7 +13,6 @@ const IDENTITY_INTERVAL: u64 = 256 << 10;
 
 impl Log {
     /// Returns `true` if the identity must be written again, so that damage to one line cannot lose it.
-    #[must_use]
     pub fn needs_identity_record(&self) -> bool {
         let copies = &self.index.copies;
         let end = copies.last.as_ref().map_or(0, |last| last.end);

@@ -180,7 +180,6 @@ impl Index {
         };
     }
 
-    /// Indexes a chunk.
     pub fn chunk(&mut self, seq: u64, turn: Option<&str>, part: ChunkRole<'_>, at: &Range<u64>) {
         self.seq = self.seq.max(seq);
         self.corrupt_since_chunk = 0;
@@ -219,7 +218,6 @@ impl Index {
         }
     }
 
-    /// Indexes a prompt.
     pub fn prompt(&mut self, turn: &str, message: &str, at: &Range<u64>) {
         let begun = IndexedTurn {
             begin: at.start,
@@ -254,18 +252,15 @@ impl Index {
     }
 
     /// Returns the position of a message in their order.
-    #[must_use]
     pub fn position(&self, id: &str) -> Option<usize> {
         self.by_id.get(id).copied()
     }
 
-    #[must_use]
     pub fn turn(&self, id: &str) -> Option<&IndexedTurn> {
         self.turns.get(id)
     }
 
     /// Returns the ids of the turns that began and did not end, sorted.
-    #[must_use]
     pub fn open_turns(&self) -> Vec<String> {
         let open = self.turns.iter().filter(|(_, turn)| !turn.over);
         let mut ids: Vec<String> = open.map(|(id, _)| id.clone()).collect();
@@ -274,7 +269,6 @@ impl Index {
     }
 
     /// Returns the offset at which to start reading for chunks after this number.
-    #[must_use]
     pub fn place_after(&self, seq: u64) -> u64 {
         let later = self
             .marks

@@ -16,14 +16,12 @@ use serde_json::value::RawValue;
 /// Maximum size of a page, in bytes of the log; the first entry may exceed it.
 pub const PAGE_BYTES: usize = 1 << 20;
 
-/// A stored chunk.
 #[derive(Debug, Clone)]
 pub struct StoredChunk {
     /// Number of the chunk.
     pub seq: u64,
     /// Turn of the chunk; `None` if it belongs to no turn.
     pub turn_id: Option<String>,
-    /// The chunk, as it was stored.
     pub chunk: Box<RawValue>,
 }
 
@@ -83,7 +81,6 @@ pub struct StoredDecision {
     pub at: String,
     /// Turn in which the decision was made.
     pub turn_id: String,
-    /// The decision.
     pub decision: LedgerEntry,
 }
 
@@ -210,13 +207,11 @@ impl Log {
     }
 
     /// Returns the turns without a last chunk, which a crash left unfinished.
-    #[must_use]
     pub fn open_turns(&self) -> Vec<String> {
         self.index.open_turns()
     }
 
     /// Returns the position of a message in their order.
-    #[must_use]
     pub fn position(&self, id: &str) -> Option<usize> {
         self.index.position(id)
     }
@@ -252,7 +247,6 @@ impl Log {
     }
 
     /// Returns the id of the message at a position.
-    #[must_use]
     pub fn message_id(&self, place: usize) -> Option<&str> {
         self.index.messages.get(place).map(|m| m.id.as_str())
     }

@@ -60,7 +60,6 @@ pub enum Record<'a> {
         at: &'a str,
         /// Turn in which the decision was made.
         turn_id: &'a str,
-        /// The decision.
         decision: &'a LedgerEntry,
     },
     /// Message that belongs to no turn; it is added, or replaces the message of the same id.
@@ -132,7 +131,6 @@ impl Identity {
 
 impl Record<'_> {
     /// Returns the time of the record, RFC 3339.
-    #[must_use]
     pub fn at(&self) -> &str {
         match self {
             Self::Session { at, .. }
@@ -166,7 +164,6 @@ pub struct LogLine<'a> {
 }
 
 /// Returns the beginning of a chunk's line, up to its number.
-#[must_use]
 pub fn chunk_prefix(turn_id: Option<&str>) -> Vec<u8> {
     let turn = crate::proto::json::to_raw(&turn_id);
     format!(r#"{{"record":"chunk","turnId":{turn},"seq":"#).into_bytes()

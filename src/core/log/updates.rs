@@ -84,7 +84,6 @@ impl Log {
 
     /// Returns the turn of the message at a position, with the range of the log that has the turn's ACP updates.
     /// `None` if the message was not received as ACP updates.
-    #[must_use]
     pub fn updates_of(&self, place: usize) -> Option<(String, Range<u64>)> {
         let message = self.index.messages.get(place)?;
         let Source::Chunks { turn, .. } = &message.source else {
@@ -96,7 +95,6 @@ impl Log {
 
     /// Returns `true` if the turn did not end, because acpipe exited or the disk failed. Its last chunk is then one
     /// of the next acpipe.
-    #[must_use]
     pub fn is_interrupted(&self, turn: &str) -> bool {
         let turn = self.index.turn(turn);
         turn.is_some_and(|turn| turn.over && turn.prompted && turn.summary.is_none())

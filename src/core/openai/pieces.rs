@@ -36,7 +36,6 @@ pub struct CallPiece<'a> {
     pub arguments: Option<&'a RawValue>,
 }
 
-/// Returns the pieces of a choice.
 pub fn pieces<'a>(choice: &CompletionChoice<'a>) -> Pieces<'a> {
     let message = choice.delta.or(choice.message);
     let message: CompletionMessage<'a> = message.and_then(parsed).unwrap_or_default();

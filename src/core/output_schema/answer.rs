@@ -10,7 +10,6 @@ const FENCE: &str = "```";
 
 /// Returns the JSON value in the text of an answer: the whole text, else the last code block that is JSON, else
 /// the object or array with which the text ends.
-#[must_use]
 pub fn json_in(text: &str) -> Option<Value> {
     parse(text)
         .or_else(|| outer_block(text))

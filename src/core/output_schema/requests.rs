@@ -4,7 +4,6 @@ use super::Violation;
 use serde_json::Value;
 
 /// Returns the request that follows the message of a prompt, for agents that take no schema by other means.
-#[must_use]
 pub fn first_request(schema: &Value) -> String {
     format!(
         "The final answer to the message above must be one JSON value that matches this JSON Schema:\n\n{schema}\n\n\
@@ -14,7 +13,6 @@ pub fn first_request(schema: &Value) -> String {
 }
 
 /// Returns the prompt that has an answer corrected.
-#[must_use]
 pub fn repair_request(violations: &[Violation]) -> String {
     let list: Vec<String> = violations.iter().map(|v| format!("- {v}")).collect();
     let list = list.join("\n");

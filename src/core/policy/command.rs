@@ -102,7 +102,6 @@ fn forms(words: &[String], between: &str) -> Vec<String> {
 }
 
 /// Returns `true` if one of these patterns matches a command as written.
-#[must_use]
 pub fn names(patterns: &[CommandPattern], words: &[String]) -> bool {
     let command = words.join(WORD_SEPARATOR);
     !runs_file_of_git(words) && patterns.iter().any(|pattern| pattern.matches(&command))
@@ -119,7 +118,6 @@ fn runs_file_of_git(words: &[String]) -> bool {
 }
 
 /// Returns `true` if the line may run a command, in any reading, that one of these patterns matches.
-#[must_use]
 pub fn touches(patterns: &[CommandPattern], line: &ShellLines) -> bool {
     let mut candidates = line.candidates.iter();
     candidates.any(|candidate| patterns.iter().any(|pattern| pattern.is_in(candidate)))

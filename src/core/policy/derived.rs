@@ -279,7 +279,6 @@ fn arguments(texts: &[String], group: Group) -> Option<ParsedInput> {
 }
 
 /// Returns the commands and paths that the texts of a named tool quote, for calls whose input has none.
-#[must_use]
 pub fn quoted(content: &[&RawValue], declared: Option<&str>, has_input: bool) -> Vec<String> {
     let texts: Vec<String> = content.iter().flat_map(|raw| texts(raw)).collect();
     let quotes = quotes(&texts, declared.or(Some("other")), has_input);

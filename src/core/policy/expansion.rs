@@ -13,7 +13,6 @@ const LONGEST: usize = 4096;
 const NAMES: usize = 16;
 
 /// Returns the paths that a word of a line may expand to, without the word itself.
-#[must_use]
 pub fn of_word(word: &str) -> Vec<String> {
     let choices = choices(word);
     let tails = choices
@@ -26,7 +25,6 @@ pub fn of_word(word: &str) -> Vec<String> {
 
 /// Returns the paths that a path of an input may expand to, without the path itself: some tools pass it to a
 /// shell.
-#[must_use]
 pub fn of_path(path: &str) -> Vec<String> {
     if path.starts_with(['~', '$']) {
         of_variables(path)

@@ -387,8 +387,6 @@ impl ParsedInput {
 }
 
 impl CommandText {
-    /// Returns the command as a line.
-    #[must_use]
     pub fn line(&self) -> String {
         match self {
             Self::Line(line) => line.clone(),

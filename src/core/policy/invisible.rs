@@ -1,7 +1,6 @@
 //! Detection of invisible characters in patterns, which are copied from web pages and documents.
 
 /// Returns the text without invisible characters; `None` if it has none.
-#[must_use]
 pub fn visible(text: &str) -> Option<String> {
     let form = || text.chars().filter(|c| !is_invisible(*c)).collect();
     text.contains(is_invisible).then(form)

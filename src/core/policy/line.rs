@@ -85,7 +85,6 @@ impl ShellLines {
 }
 
 /// Parses a command pattern, or a line as bash reads it.
-#[must_use]
 pub fn pattern(text: &str) -> Reading {
     Reading::of(text, BASH)
 }

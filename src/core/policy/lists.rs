@@ -30,7 +30,6 @@ impl Policy {
     }
 
     /// Returns the tools that are denied in every session.
-    #[must_use]
     pub fn disallowed(&self) -> &[String] {
         let lists = self.lists.as_ref();
         lists.map_or(&[], |lists| &lists.0.disallowed_tools)
@@ -72,7 +71,6 @@ impl Policy {
     }
 
     /// Returns `true` if the list of allowed tools has an entry for a tool that cannot be parsed.
-    #[must_use]
     pub fn has_unread_entry(&self, tool: &str, options: &SessionOptions) -> bool {
         let of_tool = |entry: &&String| entry.split('(').next() == Some(tool);
         let mut entries = options.allowed_tools.iter().filter(of_tool);

@@ -62,7 +62,6 @@ pub enum Group {
 }
 
 impl Group {
-    /// Returns the group of a kind.
     #[must_use]
     pub fn of(kind: &str) -> Self {
         match kind {

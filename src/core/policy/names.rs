@@ -60,7 +60,6 @@ fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// Returns the kind of a tool with a known name.
-#[must_use]
 pub fn kind(name: &str) -> Option<&'static str> {
     let of = |wanted: &str| known().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
     of(name)
@@ -69,7 +68,6 @@ pub fn kind(name: &str) -> Option<&'static str> {
 }
 
 /// Returns the kind that a name in a rule stands for; a kind stands for itself.
-#[must_use]
 pub fn stands_for(name: &str) -> Option<&'static str> {
     let own = KINDS.iter().find(|kind| **kind == name).copied();
     let other = || {
@@ -85,7 +83,6 @@ const SERVED: &[&str] = &["fs/readTextFile", "fs/writeTextFile", "terminal/creat
 
 /// Returns `true` if a tool of this name is identified only by its kind. A tool without a name is displayed
 /// by its kind, and requests that acpipe serves match rules for their kind.
-#[must_use]
 pub fn is_kind_or_served(name: &str) -> bool {
     KINDS.contains(&name) || SERVED.contains(&name)
 }
@@ -150,7 +147,6 @@ impl Names {
     }
 
     /// Returns `true` if the user declared this name.
-    #[must_use]
     pub fn declares(&self, name: &str) -> bool {
         self.declared.iter().any(|known| known == name)
     }
@@ -171,7 +167,6 @@ fn in_parentheses(entry: &str) -> String {
 }
 
 /// Returns the message for an unknown word, with a suggestion or the known words.
-#[must_use]
 pub fn unknown<S: AsRef<str>>(what: &str, word: &str, known: &[S]) -> String {
     let known = known.iter().map(AsRef::as_ref);
     if let Some(near) = nearest(word, known.clone()) {

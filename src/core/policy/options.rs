@@ -25,7 +25,6 @@ impl ForbiddenOption {
     }
 
     /// Returns `true` if a word is this option, including abbreviations, values, and groups of letters.
-    #[must_use]
     pub fn matches(&self, word: &str) -> bool {
         let said = word.split('=').next().unwrap_or_default();
         if let Some(name) = self.name.strip_prefix("--") {

@@ -56,7 +56,6 @@ impl PathPattern {
 
     /// Returns `true` if the path matches; with `wide`, a pattern for the content of a directory also matches
     /// the directory.
-    #[must_use]
     pub fn matches(&self, path: &str, cwd: &str, wide: bool) -> bool {
         let expanded = match (path.strip_prefix('~'), &self.home) {
             (Some(rest), Some(home)) => normal(&format!("{home}{rest}"), "/").path,
@@ -178,7 +177,6 @@ pub struct Normal {
 }
 
 /// Normalizes a path that an agent named, relative to `base`.
-#[must_use]
 pub fn normal(path: &str, base: &str) -> Normal {
     let decoded = uri_path(path);
     let (is_uri, path) = (decoded.is_some(), decoded.as_deref().unwrap_or(path));
@@ -215,7 +213,6 @@ pub fn normal(path: &str, base: &str) -> Normal {
 }
 
 /// Returns the decoded path of a `file:` URI, in any case: `file:///a%20b`, `file://localhost/a`, `file:/a`.
-#[must_use]
 pub fn uri_path(text: &str) -> Option<String> {
     let text = text.trim();
     let scheme = text.get(..5)?;

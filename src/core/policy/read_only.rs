@@ -13,7 +13,6 @@ use super::line::ShellLines;
 use table::{COMMIT_FORMATS, DIFF, LOG, Operands, PROGRAMS, REFS, ReadOnlyProgram, VALUES, Values};
 
 /// Returns `true` if a line consists only of commands that only read.
-#[must_use]
 pub fn covers(text: &str) -> bool {
     let line = ShellLines::of(text);
     let are_read_only = || line.commands.iter().all(|words| is_read_only(words));
@@ -22,7 +21,6 @@ pub fn covers(text: &str) -> bool {
 
 /// Returns `true` if a command, given as its words without quotes, only reads. The caller must check first
 /// that the shell does not expand its words: [`expands`].
-#[must_use]
 pub fn is_read_only(words: &[String]) -> bool {
     // git's own options are before the command, and only this one is harmless.
     let is_git = words.first().is_some_and(|program| program == "git");
@@ -137,7 +135,6 @@ fn prints_lines(words: &[&str]) -> bool {
 /// Returns `true` if a shell may expand a word to an option: by a variable, by a file pattern or an
 /// alternative at the start of a word, or by one in an option. The working directory may have a file named
 /// `--output=x`.
-#[must_use]
 pub fn expands(text: &str) -> bool {
     let mut chars = text.chars().peekable();
     let mut is_single = false;

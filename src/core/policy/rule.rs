@@ -180,7 +180,6 @@ impl Rule {
     }
 
     /// Returns `true` if the rule has no condition.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
             && self.tools.is_empty()
@@ -192,7 +191,6 @@ impl Rule {
     /// Returns `true` if the rule matches; `line` is the subject's command. A rule that allows must cover
     /// everything that a subject does and every kind that it may have; for a rule that denies or asks, any
     /// part is enough.
-    #[must_use]
     pub fn matches(&self, subject: &Subject, line: Option<&ShellLines>) -> bool {
         let others = subject.other_kinds.iter().map(String::as_str);
         let mut kinds = std::iter::once(subject.kind.as_str()).chain(others);

@@ -1,7 +1,6 @@
 //! Matching of patterns with `*`, which stands for any text.
 
 /// Returns `true` if the pattern matches the whole text.
-#[must_use]
 pub fn wild(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);

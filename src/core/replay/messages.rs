@@ -24,19 +24,16 @@ struct MessageRun {
 
 impl ReplayedMessages {
     /// Returns the number of messages.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Returns `true` if there are no messages.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Size of all messages, in bytes of JSON.
-    #[must_use]
     pub fn size(&self) -> usize {
         self.blocks.iter().map(|block| block.json.len()).sum()
     }

@@ -5,7 +5,6 @@ use std::ops::Range;
 
 /// Returns the place of the password in a text that is meant as an address: `https://user:PASSWORD@host`, but also
 /// `htp:/user:PASSWORD@host` and `user:PASSWORD@host`.
-#[must_use]
 pub fn password(text: &str) -> Option<Range<usize>> {
     let start = scheme_len(text);
     let rest = &text[start..];

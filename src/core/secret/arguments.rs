@@ -37,7 +37,6 @@ pub fn shown<S: AsRef<str>>(words: &[S], plain: &dyn Fn(&str) -> String) -> Vec<
 
 /// Returns words that are joined by spaces, without quotes, as they may be shown. A value may have spaces: it ends before
 /// the next option.
-#[must_use]
 pub fn shown_words(line: &str) -> String {
     let mut words = line.split(char::is_whitespace).peekable();
     let mut joined: Vec<String> = Vec::new();
@@ -88,7 +87,6 @@ fn alone(word: &str, plain: &dyn Fn(&str) -> String) -> String {
 }
 
 /// Returns a command line in one text as it may be shown. One with an open quote is hidden as a whole.
-#[must_use]
 pub fn shown_line(line: &str) -> String {
     match shlex::split(line) {
         Some(words) => {

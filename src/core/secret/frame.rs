@@ -57,7 +57,6 @@ pub enum Sender {
 /// Returns a line with a message without the values that its members mark as secret: answers to an agent's question, what
 /// is passed to agents and MCP servers, and members with the name of a secret. Text may stand before the message. The
 /// writer of a log hides the rest.
-#[must_use]
 pub fn without_members(line: &str) -> Cow<'_, str> {
     if !may_hold_members(line) {
         return Cow::Borrowed(line);
@@ -76,7 +75,6 @@ pub fn without_members(line: &str) -> Cow<'_, str> {
 }
 
 /// Replaces secrets and answers in a message. JSON remains JSON.
-#[must_use]
 pub fn hide_in_frame<'a>(secrets: &Secrets, line: &'a str, sender: Sender) -> Cow<'a, str> {
     let is_json = line.starts_with(['{', '[']);
     let may_hold_members = may_hold_members(line) || may_respond(line, sender);

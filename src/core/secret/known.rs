@@ -256,7 +256,6 @@ impl PieceIndex {
     }
 }
 
-/// Returns the longest of the lengths of an index.
 fn longest(lengths: u64) -> usize {
     SHORTEST + (u64::BITS - 1 - lengths.leading_zeros()) as usize
 }

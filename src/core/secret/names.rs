@@ -73,7 +73,6 @@ const PARAMETERS: &[&str] = &["code", "sig", "signature"];
 
 /// Returns `true` if the name of a member, a header or an option is the name of a secret, or if it has the form of a
 /// variable and is the name of one that holds a secret.
-#[must_use]
 pub fn names_secret(name: &str) -> bool {
     ends_as_secret(name)
         || (is_capital(name) && is_variable(name))
@@ -81,14 +80,12 @@ pub fn names_secret(name: &str) -> bool {
 }
 
 /// Returns `true` if a variable of this name holds a secret.
-#[must_use]
 pub fn is_variable(name: &str) -> bool {
     is_one_of(last_word(name), LAST_WORDS) || ends_as_secret(name) || holds_password(name)
 }
 
 /// Returns the name of a variable as an error may show it: a user may have written the key itself in its place, which
 /// does not look like a name.
-#[must_use]
 pub fn shown_variable(name: &str) -> &str {
     let has = |is: fn(&char) -> bool| name.chars().any(|c| is(&c));
     let is_separated = name.contains('_');
@@ -119,7 +116,6 @@ pub fn is_address(name: &str) -> bool {
 }
 
 /// Returns `true` if a query parameter of this name holds a secret.
-#[must_use]
 pub fn is_parameter(name: &str) -> bool {
     is_variable(name) || is_one_of(name, PARAMETERS)
 }

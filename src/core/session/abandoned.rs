@@ -57,7 +57,6 @@ pub fn end_own_process(talk: &Conversation, cx: &mut Cx<'_>) -> bool {
 }
 
 /// Creates the error of a session that is lost with its turn.
-#[must_use]
 pub fn too_late() -> Error {
     let message = "the agent did not end a cancelled turn; its session is restored";
     Error::new(ErrorKind::Cancelled, message)

@@ -20,7 +20,6 @@ pub struct Approvals {
     always: VecDeque<Approval>,
 }
 
-/// Decisions of a turn.
 #[derive(Debug, Default)]
 struct TurnDecisions {
     allowed: VecDeque<Approval>,

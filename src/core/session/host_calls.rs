@@ -67,13 +67,11 @@ pub struct EndedCall {
 
 impl HostCalls {
     /// Returns `true` if the agent waits for no answer.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
     /// Returns `true` if one more request of this size in bytes is within the limits.
-    #[must_use]
     pub fn has_room(&self, size: usize) -> bool {
         let waiting: usize = self.calls.values().map(HostCall::size).sum();
         let is_too_large = waiting > 0 && waiting.saturating_add(size) > MAX_BYTES;
@@ -86,7 +84,6 @@ impl HostCalls {
     }
 
     /// Returns a request that is being judged.
-    #[must_use]
     pub fn judged(&self, ticket: Ticket) -> Option<&HostRequest> {
         match &self.calls.get(&ticket)?.stage {
             HostStage::Judged(request) => Some(request),
@@ -141,7 +138,6 @@ impl HostCalls {
     }
 
     /// Returns a request that this client serves under this id, with its method.
-    #[must_use]
     pub fn forwarded(
         &self,
         client: ClientId,
@@ -192,7 +188,6 @@ impl HostCalls {
     }
 
     /// Returns the request of this agent connection with this key, if its work can still be stopped.
-    #[must_use]
     pub fn stoppable(&self, agent: u64, key: &RequestKey) -> Option<Ticket> {
         let mut calls = self.calls.iter();
         let found = calls
@@ -201,19 +196,16 @@ impl HostCalls {
     }
 
     /// Returns the work on a request that can be stopped.
-    #[must_use]
     pub fn work(&self, ticket: Ticket) -> Option<HostWork> {
         self.calls.get(&ticket)?.work()
     }
 
     /// Returns all requests.
-    #[must_use]
     pub fn all(&self) -> Vec<Ticket> {
         self.calls.keys().copied().collect()
     }
 
     /// Returns the requests of other connections of the agent than this one.
-    #[must_use]
     pub fn of_others(&self, agent: u64) -> Vec<Ticket> {
         let others = self.calls.iter().filter(|(_, call)| call.agent != agent);
         others.map(|(ticket, _)| *ticket).collect()

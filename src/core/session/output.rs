@@ -71,19 +71,16 @@ impl SessionOutput {
     }
 
     /// The client's id of the session.
-    #[must_use]
     pub fn session(&self) -> &str {
         &self.session
     }
 
     /// Returns the log for reading.
-    #[must_use]
     pub fn log(&self) -> &Log {
         &self.log
     }
 
     /// Returns the open client requests.
-    #[must_use]
     pub fn requests(&self) -> &ClientRequests {
         &self.requests
     }
@@ -94,7 +91,6 @@ impl SessionOutput {
     }
 
     /// Returns the subscribed clients.
-    #[must_use]
     pub fn subscribers(&self) -> &Subscribers {
         &self.subscribers
     }
@@ -174,13 +170,11 @@ impl SessionOutput {
     }
 
     /// Returns `true` if everything is written to the file.
-    #[must_use]
     pub fn is_written(&self) -> bool {
         self.log.is_written() && !self.has_unsent()
     }
 
     /// Returns `true` if a panic interrupted writing chunks.
-    #[must_use]
     pub fn is_broken(&self) -> bool {
         self.broken
     }

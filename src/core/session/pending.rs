@@ -27,13 +27,11 @@ pub struct PendingSettings {
 
 impl PendingSettings {
     /// When the first of them times out.
-    #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.waiting.iter().filter_map(|w| w.deadline).min()
     }
 
     /// Returns `true` if no setting is pending.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queued.is_empty() && self.waiting.is_empty()
     }

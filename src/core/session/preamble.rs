@@ -15,14 +15,12 @@ pub struct Preamble {
 
 impl Preamble {
     /// Returns `true` if there is nothing to put before a prompt.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.needs_instructions && self.history.is_none()
     }
 
     /// Returns the parts of a prompt with the preamble before them. `instructions` are those of the agent's
     /// definition.
-    #[must_use]
     pub fn before<'a>(
         &self,
         instructions: Option<&str>,

@@ -24,7 +24,6 @@ pub struct Queued {
     pub turn_id: String,
     /// Terms of the client; `None` if it has the settings of all clients.
     pub terms: Option<Box<CallerTerms>>,
-    /// The prompt.
     pub prompt: wire::PromptParams,
 }
 
@@ -78,13 +77,11 @@ impl fmt::Display for QueueFull {
 
 impl Queue {
     /// Number of queued prompts.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.prompts.len()
     }
 
     /// Returns `true` if no prompt is queued.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.prompts.is_empty()
     }
@@ -163,7 +160,6 @@ impl Queue {
     }
 
     /// Returns the queue in the form that clients receive.
-    #[must_use]
     pub fn waiting_prompts(&self) -> Vec<WaitingPrompt> {
         let prompts = self.prompts.iter();
         let turn_ids = prompts.map(|waiting| waiting.queued.turn_id.clone());
@@ -171,7 +167,6 @@ impl Queue {
     }
 
     /// Returns `true` if the prompt of this turn is queued.
-    #[must_use]
     pub fn has(&self, turn_id: &str) -> bool {
         let mut prompts = self.prompts.iter();
         prompts.any(|waiting| waiting.queued.turn_id == turn_id)

@@ -35,7 +35,6 @@ pub enum Unapproved<'a> {
 }
 
 /// Returns `true` if a request of an ended turn is still open.
-#[must_use]
 pub fn has_stale_requests(talk: &Conversation) -> bool {
     let mut open = talk.output.requests().iter();
     open.any(|open| talk.turns.is_over(&open.turn_id))
@@ -79,7 +78,6 @@ impl SessionMachine {
     }
 
     /// Returns `true` if a request of this agent connection with this key is open that can end in this way.
-    #[must_use]
     pub fn has_request(&self, agent: u64, key: &RequestKey, how: RequestEnd) -> bool {
         self.decisions.has_question(agent, key, how, &self.talk)
             || how == RequestEnd::Withdrawn && self.host_calls.stoppable(agent, key).is_some()

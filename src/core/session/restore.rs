@@ -2,7 +2,7 @@
 //!
 //! Owns what the opening waits for, the strategies tried so far, the history that the agent replays, and the calls of
 //! clients that are answered when the session is live. Sends nothing and reads no log: the machine makes each call
-//! (see `opening.rs`), reports the response here, and asks what comes next.
+//! (see `restoring.rs`), reports the response here, and asks what comes next.
 
 mod history;
 mod lookup;

@@ -36,7 +36,6 @@ pub use taking::Taken;
 /// Lower bound for the limit on the stored conversation that the next agent receives, in characters.
 const TRANSCRIPT: usize = 32 << 10;
 
-/// Event of a restore.
 pub enum RestoreEvent<'a> {
     /// The agent is ready, or has closed the session that is to be opened again.
     Ready,
@@ -92,7 +91,6 @@ pub struct Restoring {
 
 impl Restoring {
     /// MCP servers that the session gets, as the client declared them.
-    #[must_use]
     pub fn mcp_servers(&self) -> &[McpServer] {
         &self.mcp_servers
     }

@@ -71,37 +71,30 @@ impl SessionAgents {
     }
 
     /// Name of the last agent.
-    #[must_use]
     pub fn agent_name(&self) -> &str {
         self.name.as_deref().unwrap_or(DEFAULT_AGENT)
     }
 
     /// Returns the ids of all agents, for the log.
-    #[must_use]
     pub fn given(&self) -> &[AgentSessionRecord] {
         &self.given
     }
 
-    /// Returns the last agent's id of the session.
-    #[must_use]
     pub fn last_id(&self) -> Option<&str> {
         self.given.last().map(|given| given.id.as_str())
     }
 
     /// Returns the agent session id of the agent with this key.
-    #[must_use]
     pub fn id_of(&self, agent: &str) -> Option<&str> {
         self.find(agent).map(|given| given.id.as_str())
     }
 
     /// Returns what is known of the session at the agent with this key.
-    #[must_use]
     pub fn find(&self, agent: &str) -> Option<&AgentSessionRecord> {
         self.given.iter().find(|given| given.agent == agent)
     }
 
     /// Returns the shown command line of the last agent, if that is not the agent with this key.
-    #[must_use]
     pub fn other_than(&self, agent: &str) -> Option<String> {
         let last = self.given.last().filter(|last| last.agent != agent)?;
         let line = self.line.as_ref().unwrap_or(&last.agent);
@@ -110,7 +103,6 @@ impl SessionAgents {
 
     /// Returns how many of `messages` messages, counted from the end, the agent with this key has missed
     /// because another agent had the session.
-    #[must_use]
     pub fn missed_by(&self, agent: &str, messages: u64) -> u64 {
         let seen = self.find(agent).and_then(|given| given.messages);
         // If there are fewer messages than it has seen, they were cleared since, and all are new to it.

@@ -5,7 +5,6 @@ use crate::core::store::Card;
 use crate::proto::wire::{SessionInfo, SessionStage};
 
 /// Returns the list entry of a stored session that is not open.
-#[must_use]
 pub fn stored_info(card: Card) -> SessionInfo {
     SessionInfo {
         agent: card.shown_agent(),

@@ -79,7 +79,6 @@ pub fn summarize(
 }
 
 /// Returns the summary of a turn that never began, because the agent or the session was not available.
-#[must_use]
 pub fn unstarted_summary(
     session: &str,
     turn: &str,

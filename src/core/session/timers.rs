@@ -211,7 +211,6 @@ impl SessionTimer {
 
 impl SessionMachine {
     /// Returns when [`SessionMachine::tick`] is due next, and for which timer.
-    #[must_use]
     pub fn deadline(&self) -> Option<(Instant, &'static str)> {
         let all = SessionTimer::ALL.into_iter();
         all.filter_map(|timer| Some((self.due(timer)?, timer.name())))
@@ -232,7 +231,6 @@ impl SessionMachine {
     }
 
     /// Returns when the turn reaches its limit. This is the only timer that runs while no client reads.
-    #[must_use]
     pub fn turn_deadline(&self) -> Option<(Instant, &'static str)> {
         let timer = SessionTimer::TurnLimit;
         Some((self.due(timer)?, timer.name()))
@@ -378,7 +376,6 @@ impl SessionMachine {
     }
 
     /// Returns `true` if the session has work to do without another event.
-    #[must_use]
     pub fn has_more_to_do(&self) -> bool {
         self.deadline().is_some()
             || self.talk.output.log().is_dirty()
@@ -388,7 +385,6 @@ impl SessionMachine {
 
     /// Returns what the session waits for, in its turn or during its opening. `None` if it waits for the
     /// start of the agent or for nothing.
-    #[must_use]
     pub fn waiting_for(
         &self,
         connection: Option<&Connection>,

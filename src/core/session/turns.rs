@@ -31,7 +31,6 @@ pub struct SessionTurns {
     prompted: Option<Box<Running>>,
     /// The background turn: what the agent reports while no prompt runs.
     background: Option<Box<BackgroundTurn>>,
-    /// The last message that ended.
     last: Option<EndedMessage>,
     /// Ids of the tool calls; `None` before the first one, when those of stored calls are not counted yet.
     call_ids: Option<Box<CallIds>>,
@@ -56,7 +55,6 @@ impl Default for SessionTurns {
 
 impl SessionTurns {
     /// The prompted turn, while one runs.
-    #[must_use]
     pub fn prompted(&self) -> Option<&Running> {
         self.prompted.as_deref()
     }
@@ -67,7 +65,6 @@ impl SessionTurns {
     }
 
     /// Returns `true` while a prompted turn runs.
-    #[must_use]
     pub fn is_prompted(&self) -> bool {
         self.prompted.is_some()
     }
@@ -93,7 +90,6 @@ impl SessionTurns {
     }
 
     /// The background turn, while one is open.
-    #[must_use]
     pub fn background(&self) -> Option<&BackgroundTurn> {
         self.background.as_deref()
     }
@@ -108,14 +104,11 @@ impl SessionTurns {
         self.background = None;
     }
 
-    /// The last message that ended.
-    #[must_use]
     pub fn last(&self) -> Option<&EndedMessage> {
         self.last.as_ref()
     }
 
     /// Cost of the session so far; `None` if unknown.
-    #[must_use]
     pub fn cost(&self) -> Option<f64> {
         self.cost
     }
@@ -131,7 +124,6 @@ impl SessionTurns {
     }
 
     /// Id of the open turn; that of the prompted one if both are open.
-    #[must_use]
     pub fn id(&self) -> Option<&str> {
         let ids = self.ids();
         ids.prompted.or(ids.background)
@@ -146,13 +138,11 @@ impl SessionTurns {
     }
 
     /// Returns `true` if the turn with this id is not open.
-    #[must_use]
     pub fn is_over(&self, turn_id: &str) -> bool {
         self.turn_of(turn_id).is_none()
     }
 
     /// Returns the turn with this id, if it is open.
-    #[must_use]
     pub fn turn_of(&self, turn_id: &str) -> Option<&Turn> {
         let prompted = self.prompted().filter(|turn| turn.turn_id == turn_id);
         let background = self.background().filter(|turn| turn.turn_id == turn_id);
@@ -161,7 +151,6 @@ impl SessionTurns {
     }
 
     /// Returns `true` if a call with this id belongs to an open turn.
-    #[must_use]
     pub fn has_call(&self, id: &str) -> bool {
         let prompted = self.prompted().map(|turn| &turn.turn);
         let background = self.background().map(|turn| &turn.turn);
@@ -170,7 +159,6 @@ impl SessionTurns {
     }
 
     /// Returns the open turn in the form that clients receive.
-    #[must_use]
     pub fn described(&self) -> Option<RunningTurn> {
         let prompted = self.prompted().map(|running| RunningTurn {
             turn_id: running.turn_id.clone(),
@@ -190,7 +178,6 @@ impl SessionTurns {
     }
 
     /// Returns `true` if this message is not complete: its turn is open.
-    #[must_use]
     pub fn is_writing(&self, message_id: &str) -> bool {
         let prompted = self.prompted().map(|turn| turn.turn.message_id());
         let background = self.background().map(|turn| turn.turn.message_id());
@@ -271,7 +258,6 @@ impl SessionTurns {
     }
 
     /// Returns the agent's names of messages and calls that the next turn knows.
-    #[must_use]
     pub fn names_for_prompt(&self) -> Arc<AgentIds> {
         let earlier = self.last().map(|last| Arc::new(last.names.for_prompt()));
         earlier.unwrap_or_default()
@@ -306,7 +292,6 @@ impl SessionTurns {
     }
 
     /// Returns `true` if tools of the running turn ran without a permission request.
-    #[must_use]
     pub fn has_unapproved_runs(&self) -> bool {
         self.prompted()
             .is_some_and(|running| running.turn.has_unapproved_runs())

@@ -37,7 +37,6 @@ impl UndeliveredFeedback {
     }
 
     /// Returns the feedback as text for the next prompt.
-    #[must_use]
     pub fn text(&self) -> String {
         late_feedback(self.title.as_deref(), self.approved, &self.feedback)
     }

@@ -52,7 +52,6 @@ pub fn first_notice(talk: &Conversation) -> Option<Duration> {
 
 /// Returns what the session waits for, in its turn or during its opening. `None` if it waits for the
 /// start of the agent or for nothing. `is_serving` is `true` while a file or terminal request of the agent is open.
-#[must_use]
 pub fn waiting_for(
     talk: &Conversation,
     is_serving: bool,
@@ -80,7 +79,6 @@ pub fn waiting_for(
 }
 
 /// Returns `true` if the session waits for the start of its agent.
-#[must_use]
 pub fn waits_for_start(talk: &Conversation) -> bool {
     talk.idle_timer.is_none() && talk.is_opening()
 }

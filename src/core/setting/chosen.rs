@@ -25,14 +25,12 @@ impl ChosenSettings {
     }
 
     /// Returns `true` if a setting of this topic was made.
-    #[must_use]
     pub fn has(&self, setting: &Setting, state: &StateMembers) -> bool {
         let mut topics = self.0.iter().map(|old| old.topic(state));
         topics.any(|topic| topic == setting.topic(state))
     }
 
     /// Returns the value of the last setting with the topic of this one.
-    #[must_use]
     pub fn value_of(&self, setting: &Setting, state: &StateMembers) -> Option<SettingValue> {
         let topic = setting.topic(state);
         let last = self.0.iter().rfind(|old| old.topic(state) == topic);
@@ -60,7 +58,6 @@ impl ChosenSettings {
 
     /// Returns the settings in the order of their restoration, the last one of each topic according to the
     /// session's current state.
-    #[must_use]
     pub fn in_order(&self, state: &StateMembers) -> VecDeque<Setting> {
         let is_last = |n: usize| {
             let mut later = self.0[n + 1..].iter().map(|later| later.topic(state));

@@ -56,7 +56,6 @@ pub enum ReportedForm {
 }
 
 /// Returns the current mode of a session, by the agent's id.
-#[must_use]
 pub fn mode(state: &StateMembers) -> Option<String> {
     let alone = || text(state.get(MODES.current));
     current(state, &MODES)
@@ -65,13 +64,10 @@ pub fn mode(state: &StateMembers) -> Option<String> {
 }
 
 /// Returns `true` if a session has a mode with this id.
-#[must_use]
 pub fn offers_mode(state: &StateMembers, id: &str) -> bool {
     offered(state, &MODES).iter().any(|mode| mode.id == id)
 }
 
-/// Returns the name of a mode that a session has.
-#[must_use]
 pub fn mode_name(state: &StateMembers, id: &str) -> Option<String> {
     let mut modes = offered(state, &MODES).into_iter();
     modes.find(|mode| mode.id == id)?.name.map(str::to_owned)
@@ -79,7 +75,6 @@ pub fn mode_name(state: &StateMembers, id: &str) -> Option<String> {
 
 /// Returns the option of a session, other than its mode, that says that the agent does not ask: its name, and its value
 /// if it has several.
-#[must_use]
 pub fn unasked_option(state: &StateMembers) -> Option<String> {
     let mut options = state.get("configOptions")?.as_array()?.iter();
     options.find_map(unasked)
@@ -106,7 +101,6 @@ fn unasked(option: &Value) -> Option<String> {
 }
 
 /// Returns the current model of a session, by the agent's id.
-#[must_use]
 pub fn model(state: &StateMembers) -> Option<String> {
     current(state, &MODELS).or_else(|| option_value(state, &MODELS))
 }

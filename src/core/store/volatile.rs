@@ -27,7 +27,6 @@ impl Store for MemoryStore {
     }
 }
 
-/// Log in memory.
 #[derive(Debug, Default)]
 pub struct MemoryLog {
     given_up: u64,

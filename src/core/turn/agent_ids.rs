@@ -47,7 +47,6 @@ pub struct EndedCall {
 
 impl EndedCall {
     /// Returns `true` if a run of the call needs no judgement as long as nothing of it changes.
-    #[must_use]
     pub fn is_settled(&self) -> bool {
         let judgement = self.judgement.as_deref();
         self.noted || judgement.is_some_and(Judgement::is_approved)
@@ -59,7 +58,6 @@ impl EndedCall {
 pub struct CallFacts([Option<u64>; 4]);
 
 impl CallFacts {
-    /// Creates the facts of a call.
     #[must_use]
     pub fn new(facts: [Option<&str>; 4]) -> Self {
         Self(facts.map(|fact| fact.map(hash)))
@@ -175,20 +173,17 @@ impl AgentIds {
     }
 
     /// Returns the reported information on a subagent; empty if there is none.
-    #[must_use]
     pub fn subagent(&self, id: &str) -> Map<String, Value> {
         self.subagents.get(id).cloned().unwrap_or_default()
     }
 
     /// Returns `true` if a message or tool call of the turn had this id.
-    #[must_use]
     pub fn knows(&self, id: &str) -> bool {
         self.calls.contains_key(id) || self.messages.iter().any(|known| known == id)
     }
 
     /// Returns `true` if an update concerns a tool call of the turn. Message ids are not compared, because
     /// some agents use the same ids in every turn.
-    #[must_use]
     pub fn concerns_call(&self, update: &Update<'_>) -> bool {
         match update {
             Update::Tool(tool) => !tool.begins && self.calls.contains_key(tool.id.as_ref()),
@@ -196,8 +191,6 @@ impl AgentIds {
         }
     }
 
-    /// Returns the call with this id.
-    #[must_use]
     pub fn call(&self, id: &str) -> Option<&EndedCall> {
         let decided = || {
             let mut decided = self.decided.iter();
@@ -208,7 +201,6 @@ impl AgentIds {
     }
 
     /// Returns the name of the tool that was called with this id.
-    #[must_use]
     pub fn tool(&self, id: &str) -> Option<&str> {
         let call = self.tools.get(*self.calls.get(id)?);
         call.map(|call| call.name.as_str())

@@ -40,7 +40,6 @@ struct Uses {
     is_made: bool,
 }
 
-/// Ids of the calls of a session.
 #[derive(Debug, Default)]
 pub struct CallIds {
     /// Uses of each id by its hash.
@@ -61,7 +60,6 @@ pub struct CallIds {
 impl CallIds {
     /// Returns the id of the latest call that the caller named `id`; `None` if that is only the id of a call
     /// that has another name.
-    #[must_use]
     pub fn latest<'a>(&'a self, caller: Option<&str>, id: &'a str) -> Option<&'a str> {
         let of_caller = self.renamed.get(caller.unwrap_or_default());
         match of_caller.and_then(|ids| ids.get(id)) {
@@ -172,7 +170,6 @@ impl CallIds {
 
     /// Returns the agent's id of a call; `None` if the two are the same, or the call is not the latest one of
     /// that id.
-    #[must_use]
     pub fn agents_id(&self, own: &str) -> Option<&str> {
         let mut all = self.renamed.values().flatten();
         let found = all.find(|(_, latest)| latest.as_ref() == own);

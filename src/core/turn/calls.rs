@@ -10,7 +10,6 @@ use crate::proto::wire::{ToolCall, ToolResult};
 impl Turn {
     /// Returns the state of a call of the agent itself or, with `caller`, of a subagent; `None` if it is not
     /// known.
-    #[must_use]
     pub fn call_state(&self, caller: Option<&str>, id: &str) -> Option<CallState> {
         let Some(caller) = caller else {
             let known = self.tools.state(id).or_else(|| self.passed.state(id));
@@ -25,7 +24,6 @@ impl Turn {
     }
 
     /// Returns `true` if the turn, or a subagent of it, has a call with this id.
-    #[must_use]
     pub fn has_call(&self, id: &str) -> bool {
         let mut subagents = self.subagents.turns();
         self.tools.knows(id) || subagents.any(|turn| turn.tools.knows(id))
@@ -40,7 +38,6 @@ impl Turn {
     }
 
     /// Returns `true` if an update has nothing that is not known of a call.
-    #[must_use]
     pub fn repeats(&self, caller: Option<&str>, id: &str, update: &ToolUpdate<'_>) -> bool {
         let turn = match caller {
             Some(caller) => self.subagents.turn(caller),
@@ -68,7 +65,6 @@ impl Turn {
     }
 
     /// Returns the tool calls of the turn, in order, and the size of the omitted arguments in bytes.
-    #[must_use]
     pub fn tool_calls(&self) -> (Vec<ToolCall>, u64) {
         let mut calls = self.tools.calls(SUMMARY_LIMIT);
         self.passed.add_calls(&mut calls);
@@ -76,7 +72,6 @@ impl Turn {
     }
 
     /// Returns the results of the turn's tools, in the order of the calls, and their omitted size in bytes.
-    #[must_use]
     pub fn tool_results(&self) -> (Vec<ToolResult>, u64) {
         let mut results = self.tools.results(SUMMARY_LIMIT);
         self.passed.add_results(&mut results);

@@ -20,25 +20,21 @@ pub struct TurnFigures {
 
 impl TurnFigures {
     /// Cost of the session, as last reported in this turn.
-    #[must_use]
     pub fn cost(&self) -> Option<f64> {
         self.cost
     }
 
     /// Token usage of all attempts.
-    #[must_use]
     pub fn usage(&self) -> Option<TokenUsage> {
         self.usage
     }
 
     /// Turns of the agent's own loop in all attempts.
-    #[must_use]
     pub fn num_turns(&self) -> Option<u64> {
         self.num_turns
     }
 
     /// Context figures, as last reported in this turn.
-    #[must_use]
     pub fn context_figures(&self) -> Option<Value> {
         self.context.as_deref().map(value)
     }

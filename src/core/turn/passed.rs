@@ -121,7 +121,6 @@ impl PassedChunks {
         self.calls.iter().map(|call| call.id.as_str())
     }
 
-    /// Returns the state of a call.
     pub fn state(&self, id: &str) -> Option<CallStage> {
         let at = self.calls.iter().rposition(|call| call.id == id)?;
         Some(match self.calls[at].state {

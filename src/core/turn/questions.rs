@@ -12,7 +12,6 @@ impl Turn {
     /// Returns the subject of a permission request, for a session that works in `cwd`. If the agent reported
     /// nothing else of the call, and nothing can be read from the request, the question stands for all open
     /// calls without a permission request.
-    #[must_use]
     pub fn subject(
         &self,
         subagent: Option<&str>,
@@ -63,7 +62,6 @@ impl Turn {
 
     /// Returns `true` if calls of the turn itself ran without a permission request and have not been taken
     /// yet.
-    #[must_use]
     pub fn has_unapproved_runs(&self) -> bool {
         self.tools.has_unapproved_runs() || self.passed.has_unapproved_runs()
     }
@@ -225,7 +223,6 @@ impl Turn {
     }
 
     /// Returns the call that a question concerns, in the form that clients receive.
-    #[must_use]
     pub fn asked(&self, question: &Question) -> Option<AskedTool> {
         let subagent = question.subagent.as_deref();
         let asks = subagent.and_then(|id| self.subagents.turn(id));

@@ -215,7 +215,6 @@ impl Subagents {
         false
     }
 
-    /// Returns the turn of a subagent.
     pub fn turn(&self, id: &str) -> Option<&Turn> {
         let subagent = self.all.iter().find(|subagent| subagent.id == id);
         subagent.map(|subagent| &subagent.turn)
@@ -249,7 +248,6 @@ impl Subagents {
         self.all.iter().any(|s| s.turn.activity().is_some())
     }
 
-    /// Closes the turns of all subagents.
     pub fn close(&mut self, settle: SettleReason, view: &mut impl TurnView) {
         for at in 0..self.all.len() {
             self.change(at, view, |turn, view| turn.close(settle, view));

@@ -24,7 +24,6 @@ pub use unapproved_runs::UnapprovedRun;
 /// The running tool, for display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Activity<'a> {
-    /// Name of the tool.
     pub tool_name: &'a str,
     /// Title of the call, or the tool name if the call has no title.
     pub description: &'a str,
@@ -124,7 +123,6 @@ impl Tools {
         Some(self.state(id)? == CallState::Open)
     }
 
-    /// Returns the state of a call.
     pub fn state(&self, id: &str) -> Option<CallState> {
         Some(self.calls[*self.by_id.get(id)?].state())
     }

@@ -39,7 +39,6 @@ impl SystemReports {
         self.compaction = None;
     }
 
-    /// Handles a report.
     pub(super) fn read<'a>(&mut self, frame: &Frame<'a>, out: &mut LineSink<'a, '_>) {
         let said = |name: &str| text(frame.rest.get(name)).map(Cow::into_owned);
         match frame.subtype() {

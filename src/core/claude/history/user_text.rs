@@ -28,7 +28,6 @@ const PRINTED: &[&str] = &[
 ];
 
 /// Classifies a text.
-#[must_use]
 pub fn user_text(text: &str) -> UserText<'_> {
     let said = without_reminders(text);
     let start = said.trim_start();

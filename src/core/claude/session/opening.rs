@@ -41,7 +41,6 @@ impl SessionOpening {
         }
     }
 
-    /// Call that opens the session.
     pub(super) fn call(&self) -> CallId {
         self.call
     }
@@ -84,7 +83,6 @@ impl SessionOpening {
         !self.history && self.servers.is_none() && self.state.is_some()
     }
 
-    /// Returns the state of the open session.
     pub(super) fn into_state(self) -> Members<'static> {
         let mut state = self.state.unwrap_or_default();
         if let Some(failures) = &self.failures {

@@ -185,7 +185,6 @@ impl AgentEvents {
         }
     }
 
-    /// Handles the exit of an agent process.
     pub(super) fn process_exited(
         &mut self,
         router: &mut Router,

@@ -47,7 +47,6 @@ pub(super) fn detach(
     Ok(())
 }
 
-/// Returns the clients of a session.
 pub(super) fn session_clients(
     catalog: &Catalog,
     router: &Router,

@@ -42,7 +42,6 @@ struct ClosingSession {
     agent_session: String,
 }
 
-/// Call on a file.
 #[derive(Debug)]
 struct FileCall {
     token: Token,

@@ -74,7 +74,6 @@ pub(super) fn end_others(router: &mut Router, id: &str, cx: &mut HubCx<'_>) {
     router.store.end_claims(id, &own);
 }
 
-/// Returns the record of a session at its agent.
 fn claim_of(sessions: &Sessions, agents: &Agents, id: &str) -> Option<AgentSessionRecord> {
     let session = sessions.get(id)?;
     let agent = agents.get(session.agent).identity();

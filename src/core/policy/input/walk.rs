@@ -158,7 +158,6 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
     }
 }
 
-/// Shape of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ValueShape {
     Text,

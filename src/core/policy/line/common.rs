@@ -30,7 +30,6 @@ pub const LANGUAGE: &[&str] = &[
 ];
 
 /// Returns the commands of a line, each as its words; `None` if the line is not in the grammar.
-#[must_use]
 pub fn commands(text: &str) -> Option<Vec<Vec<String>>> {
     let mut parser = Parser {
         text,
@@ -42,7 +41,6 @@ pub fn commands(text: &str) -> Option<Vec<Vec<String>>> {
 }
 
 /// Returns `true` if a command name belongs to the shell language.
-#[must_use]
 pub fn is_language(name: &str) -> bool {
     LANGUAGE.binary_search(&name).is_ok()
 }

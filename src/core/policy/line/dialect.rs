@@ -50,7 +50,6 @@ pub fn may_have_documents(text: &str) -> bool {
 }
 
 /// Returns the dialects that may read this text differently, starting with bash.
-#[must_use]
 pub fn dialects(text: &str) -> Vec<ShellDialect> {
     let has = |part: &str| text.contains(part);
     let turns: [DialectSwitch; 5] = [

@@ -31,7 +31,6 @@ pub struct Candidate {
 }
 
 /// Returns the commands that these words may run, and the words that are to be parsed as lines.
-#[must_use]
 pub fn candidates(words: &[String]) -> (Vec<Candidate>, Vec<String>) {
     let mut text = JoinedWords::default();
     let skipped = skip_assignments(words);

@@ -16,7 +16,6 @@ pub enum SubjectChange {
 impl Subject {
     /// Compares a later report of the call with this one, by which it was judged. `None` if the two are equal. For a
     /// user who was asked, a command counts without the places where it runs.
-    #[must_use]
     pub fn changed_by(&self, later: &Self) -> Option<SubjectChange> {
         let is_blank = self.lines.is_empty() && self.paths.is_empty();
         let has_new_target = if later.lines.is_empty() {
@@ -44,13 +43,11 @@ impl Subject {
 
     /// Returns `true` if an earlier report of the call said nothing that this one does not say: agents report an
     /// input while the model writes it.
-    #[must_use]
     pub fn completes(&self, earlier: &Self) -> bool {
         self.says_all_of(earlier, |part, whole| whole.starts_with(part))
     }
 
     /// Returns `true` if another report of the call says nothing that this one does not say exactly so.
-    #[must_use]
     pub fn includes(&self, other: &Self) -> bool {
         self.says_all_of(other, |part, whole| part.trim() == whole.trim())
     }
@@ -70,7 +67,6 @@ impl Subject {
     }
 
     /// Returns `true` if another call has the same kind and the same command and paths, of which it has any.
-    #[must_use]
     pub fn acts_like(&self, other: &Self) -> bool {
         let has_target = !self.paths.is_empty() || self.command.is_some();
         has_target

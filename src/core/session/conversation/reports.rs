@@ -91,7 +91,6 @@ impl Conversation {
             .push(Effect::Report(Report::Opening(Box::new(report))));
     }
 
-    #[must_use]
     pub fn subject_of_report(&self, cx: &Cx<'_>) -> Subject {
         let name = cx.agent.name();
         Subject {

@@ -77,7 +77,6 @@ impl Conversation {
     }
 
     /// Returns `true` if the agent may start tool call `call`.
-    #[must_use]
     pub fn may_act(&self, call: &str) -> bool {
         self.agent_session().is_some() && self.abandoned.is_none() && self.turns.may_act(call)
     }

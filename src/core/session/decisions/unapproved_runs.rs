@@ -233,7 +233,6 @@ struct Fault {
 impl Decisions {
     /// Returns `true` if a list of the session, which the agent enforces, may allow the tool by an entry that
     /// acpipe does not understand.
-    #[must_use]
     pub fn may_be_listed(&self, subject: &Subject, talk: &Conversation, cx: &Cx<'_>) -> bool {
         let name = subject.name.as_deref();
         traits(cx.agent.spec.protocol).enforces_tool_lists

@@ -22,7 +22,6 @@ pub struct NewCall {
     pub key: RequestKey,
     /// The request as an ACP agent sent it, for a client that speaks ACP.
     pub original: Option<AcpRequest>,
-    /// The request.
     pub request: HostRequest,
 }
 

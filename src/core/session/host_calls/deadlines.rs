@@ -20,11 +20,8 @@ const WAIT_FOR_EXIT: &str = "terminal/waitForExit";
 pub struct Overdue {
     /// The request.
     pub ticket: Ticket,
-    /// Its id at the client.
     pub id: ClientRequestId,
-    /// The client.
     pub client: ClientId,
-    /// Its method.
     pub method: &'static str,
 }
 
@@ -47,7 +44,6 @@ impl HostCalls {
     }
 
     /// Returns the requests whose deadline has passed.
-    #[must_use]
     pub fn overdue(&self, now: Instant) -> Vec<Overdue> {
         let of_client = |(ticket, call): (&Ticket, &HostCall)| {
             let forwarded = call.forwarded()?;

@@ -31,7 +31,6 @@ impl HostCalls {
     ///
     /// A terminal is served by its creator. Other requests are served by a client if one can: a new terminal
     /// by a client that already has terminals of the session, otherwise the leader, otherwise any client.
-    #[must_use]
     pub fn serving_client(
         &self,
         request: &HostRequest,

@@ -9,7 +9,6 @@ use crate::core::event::{Original, Update};
 use crate::core::update_run::UpdateRun;
 use crate::proto::wire::Recovery;
 
-/// Origin of an update.
 #[derive(Debug, Clone, Copy)]
 pub struct UpdateOrigin<'a> {
     /// The agent's id of the session in the update.
@@ -31,7 +30,6 @@ pub struct UpdateTurn<'a> {
 
 impl SessionOutput {
     /// Returns `true` if a client that speaks ACP follows the session.
-    #[must_use]
     pub fn has_acp_client(&self) -> bool {
         self.acp_updates.is_some()
     }

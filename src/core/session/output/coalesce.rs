@@ -183,7 +183,6 @@ impl<'a> Piece<'a> {
 
 impl CoalescedChunks {
     /// Size of the held-back chunks, in bytes; zero only if there are none.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -8,7 +8,6 @@ use crate::core::limits::{Limits, Timeout};
 use crate::core::store::AppendProgress;
 use std::time::Instant;
 
-/// A session's wait for the disk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DiskWait {
     /// When the wait times out; `None` after the timeout, or without a limit.
@@ -90,7 +89,6 @@ impl SessionOutput {
     }
 
     /// Returns when the wait for the disk times out.
-    #[must_use]
     pub fn disk_timeout(&self) -> Option<Instant> {
         self.disk_wait?.until
     }

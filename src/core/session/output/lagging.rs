@@ -59,7 +59,6 @@ impl SessionOutput {
         std::mem::take(&mut self.subscribers).shrunk()
     }
 
-    /// Sets the subscribers.
     pub fn put_subscribers(&mut self, subscribers: Subscribers) {
         self.subscribers = subscribers;
     }

@@ -212,7 +212,6 @@ impl SessionOutput {
     }
 
     /// Returns `true` if chunks are held back for clients that are behind.
-    #[must_use]
     pub fn has_unsent(&self) -> bool {
         self.coalesced.bytes() > 0
     }
@@ -234,7 +233,6 @@ impl SessionOutput {
     }
 
     /// Size of the chunks that are held back, in bytes.
-    #[must_use]
     pub fn unsent_bytes(&self) -> usize {
         self.coalesced.bytes()
     }

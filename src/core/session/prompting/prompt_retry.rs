@@ -340,13 +340,11 @@ impl Prompting {
     }
 
     /// Returns `true` if the session serves one `execute` call.
-    #[must_use]
     pub fn is_one_shot(&self) -> bool {
         self.one_shot.is_some()
     }
 
     /// When the session is opened for the next attempt; `None` if its call is answered meanwhile.
-    #[must_use]
     pub fn reopen_at(&self, talk: &Conversation) -> Option<Instant> {
         let is_awaited = !talk.queue.is_empty() || self.is_between_sessions(talk);
         self.one_shot.as_ref().filter(|_| is_awaited)?.reopen_at
@@ -440,14 +438,12 @@ impl Prompting {
     }
 
     /// Returns `true` if the running turn waits for a new session of the agent.
-    #[must_use]
     pub fn is_between_sessions(&self, talk: &Conversation) -> bool {
         let running = talk.turns.prompted();
         running.is_some_and(|r| matches!(r.attempts.pause, Some(Pause::Stale(_))))
     }
 
     /// Returns `true` if the session is not opened yet for its prompts because the next attempt has to wait.
-    #[must_use]
     pub fn waits_for_attempt(&self, talk: &Conversation) -> bool {
         self.reopen_at(talk).is_some() && matches!(talk.stage, Stage::Resting)
     }

@@ -26,7 +26,6 @@ use tracing::info;
 
 /// Returns the request for an answer that matches the output schema, as the last part of a prompt. `None`
 /// without a schema, for a command of the agent, and for an agent that was given the schema.
-#[must_use]
 pub fn schema_request(
     settings: &SessionSettings,
     protocol: Protocol,
@@ -59,7 +58,6 @@ impl Prompting {
 
     /// Adds the error that an agent's answer to a prompt does not report: the agent reported a failure
     /// separately, ended the turn with a stop reason such as `error`, or produced no output.
-    #[must_use]
     pub fn find_failure(&self, ending: Ending, talk: &Conversation, cx: &Cx<'_>) -> Ending {
         let Ending::Answered(end) = &ending else {
             return ending;
@@ -81,7 +79,6 @@ impl Prompting {
     }
 
     /// Returns the failure that the agent reported in the turn. The text after the report is the reason.
-    #[must_use]
     pub fn reported_failure(
         &self,
         running: &Running,
@@ -102,7 +99,6 @@ impl Prompting {
         }
     }
 
-    #[must_use]
     pub fn empty_turn(
         &self,
         running: &Running,
@@ -127,7 +123,6 @@ impl Prompting {
     }
 
     /// Adds the agent's stderr of the turn to an error, and a line that looks like the cause to its message.
-    #[must_use]
     pub fn with_stderr(
         &self,
         mut error: Error,
@@ -204,7 +199,6 @@ impl Prompting {
     }
 
     /// Returns what an agent without memory needs to correct its answer; `None` for any other agent.
-    #[must_use]
     pub fn forgotten(&self, protocol: Protocol, talk: &Conversation) -> Option<Forgotten> {
         let running = talk.turns.prompted()?;
         let schema = talk.settings.options().output_schema.as_ref()?;

@@ -23,7 +23,6 @@ impl RestoredHistory {
     }
 
     /// Returns `true` if a replay has begun.
-    #[must_use]
     pub fn has_begun(&self) -> bool {
         self.replay.is_some() && self.bytes > 0
     }
@@ -52,13 +51,11 @@ impl RestoredHistory {
     }
 
     /// Returns `true` if the history exceeds its limit.
-    #[must_use]
     pub fn is_too_large(&self) -> bool {
         self.bytes > REPLAY_LIMIT
     }
 
     /// Returns `true` if the agent has replayed no message.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.replay.as_ref().is_none_or(Replay::is_empty)
     }

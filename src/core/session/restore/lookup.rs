@@ -52,7 +52,6 @@ impl Restore {
     }
 
     /// Returns `true` while the agent's session list is searched.
-    #[must_use]
     pub fn is_looking_up(&self) -> bool {
         matches!(self.phase, Phase::LookingUp { .. } | Phase::Adopting { .. })
     }

@@ -25,7 +25,6 @@ impl Restore {
     }
 
     /// Returns `true` while settings are set again.
-    #[must_use]
     pub fn is_setting(&self) -> bool {
         matches!(self.phase, Phase::Settings(_))
     }
@@ -42,7 +41,6 @@ impl Restore {
     }
 
     /// Returns the agent session id of the session whose settings are set again.
-    #[must_use]
     pub fn set_session(&self) -> Option<&str> {
         match &self.phase {
             Phase::Settings(restoring) => Some(&restoring.agent_session),

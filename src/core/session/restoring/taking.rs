@@ -34,13 +34,11 @@ pub struct Taken {
 
 impl Taken {
     /// Strategy that restored the session, if a new session may still replace it.
-    #[must_use]
     pub fn restored_by(&self) -> Option<Rung> {
         Some(self.rung).filter(|rung| *rung != Rung::New && self.may_be_new)
     }
 
     /// Returns `true` if the agent created the session: a background turn belongs to the session before.
-    #[must_use]
     pub fn is_new(&self) -> bool {
         self.rung == Rung::New
     }

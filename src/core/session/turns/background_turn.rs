@@ -11,7 +11,6 @@ pub struct BackgroundTurn {
     pub turn: Turn,
     /// State of the chunk view of the turn.
     pub chunks: ChunkState,
-    /// Id of the turn.
     pub turn_id: String,
     /// Number of the last chunk before the turn.
     pub after_seq: u64,

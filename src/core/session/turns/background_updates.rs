@@ -145,7 +145,6 @@ impl SessionTurns {
     }
 }
 
-/// End of a background turn.
 #[derive(Debug, Clone, Copy)]
 pub enum BackgroundEnd<'a> {
     /// The agent does not report the end.

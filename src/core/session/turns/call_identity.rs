@@ -41,7 +41,6 @@ impl SessionTurns {
     }
 
     /// Returns the agent's id of a call; `None` if the two are the same.
-    #[must_use]
     pub fn agents_call_id(&self, own: &str) -> Option<String> {
         let ids = self.call_ids.as_ref()?;
         ids.agents_id(own).map(str::to_owned)
@@ -78,7 +77,6 @@ impl SessionTurns {
 
     /// Returns `true` if an update belongs to an earlier message or the background turn, not to the running
     /// turn.
-    #[must_use]
     pub fn is_late(&self, update: &Update<'_>) -> bool {
         let earlier = |last: &EndedMessage| last.names.concerns_call(update);
         self.prompted().is_some_and(|r| {
@@ -89,7 +87,6 @@ impl SessionTurns {
 
     /// Returns `true` if no cancel forbids the agent to start tool call `call`. It may not between a cancel and the end of
     /// that turn, and a call of a cancelled turn stays forbidden.
-    #[must_use]
     pub fn may_act(&self, call: &str) -> bool {
         let now = self.prompted().is_some_and(Running::is_cancelled);
         let unasked = self.background().is_some_and(|turn| turn.cancelled);

@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 /// Facts kept about a message that ended.
 #[derive(Debug)]
 pub struct EndedMessage {
-    /// Id of the message.
     pub message_id: String,
     /// The agent's ids of the messages and tool calls in it.
     pub names: Arc<AgentIds>,
@@ -30,7 +29,6 @@ pub struct Running {
     pub turn: Turn,
     /// State of the chunk view of the turn.
     pub chunks: ChunkState,
-    /// Id of the turn.
     pub turn_id: String,
     /// The client's call, which is answered when the turn ends.
     pub token: Token,
@@ -109,7 +107,6 @@ impl Running {
     }
 
     /// Returns `true` if a cancel was sent.
-    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancel_deadline.is_some()
     }

@@ -149,7 +149,6 @@ fn replace(id: &mut Cow<'_, str>, own: String, renamed: &mut Renamed) {
 }
 
 /// Returns the parameters of a permission request with this id of the call; `None` if they have it.
-#[must_use]
 pub fn with_asked_call_id(params: &RawValue, own: &str) -> Option<Box<RawValue>> {
     let mut members = Members::of(params);
     let call = with_call_id(members.get("toolCall")?, |_| Some(own.to_owned()))?;
@@ -158,7 +157,6 @@ pub fn with_asked_call_id(params: &RawValue, own: &str) -> Option<Box<RawValue>>
 }
 
 /// Returns a chunk of a tool call with another id of the call; `None` if it stays the same.
-#[must_use]
 pub fn with_call_id_of_chunk(
     chunk: &RawValue,
     rename: impl FnOnce(&str) -> Option<String>,
@@ -170,7 +168,6 @@ pub fn with_call_id_of_chunk(
 }
 
 /// Returns a JSON object with another id in its member `toolCallId`; `None` if it stays the same, or has none.
-#[must_use]
 pub fn with_call_id(
     object: &RawValue,
     rename: impl FnOnce(&str) -> Option<String>,

@@ -169,7 +169,6 @@ impl Call {
         }
     }
 
-    /// Merges an update.
     fn merge(&mut self, u: &ToolUpdate<'_>) -> CallChange {
         let mut changed = None;
         let (mut added, mut beside) = (0, 0);
@@ -339,7 +338,6 @@ impl Call {
     }
 
     /// The agent's id of the call.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -351,7 +349,6 @@ impl Call {
     }
 
     /// Name of the tool.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -361,7 +358,6 @@ impl Call {
     }
 
     /// How the call ended.
-    #[must_use]
     pub fn outcome(&self) -> ToolOutcome {
         match self.stage {
             _ if self.settled.is_some() => ToolOutcome::Unfinished,

@@ -58,7 +58,6 @@ pub enum RunKind {
     },
     /// The call was approved, and something else is reported of it later.
     Changed {
-        /// Subject that was approved.
         approved: Box<Subject>,
         /// How the later report differs.
         change: SubjectChange,

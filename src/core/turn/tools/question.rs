@@ -29,7 +29,6 @@ pub(super) struct UrlElicitation {
 /// A question of the agent: a permission request, an elicitation, or both.
 #[derive(Debug)]
 pub struct Question {
-    /// Id of the question.
     pub id: String,
     /// Id of the tool call that asks; `None` if no call does.
     pub tool: Option<String>,
@@ -59,13 +58,11 @@ impl Question {
     }
 
     /// Returns `true` if the question is a permission request, regardless of what else it asks.
-    #[must_use]
     pub fn is_permission(&self) -> bool {
         self.is_permission
     }
 
     /// Options that the user can choose from; empty if there is no choice.
-    #[must_use]
     pub fn options(&self) -> &[OfferedOption] {
         &self.options
     }
@@ -81,7 +78,6 @@ impl Question {
     }
 
     /// Returns the user's answer without secrets.
-    #[must_use]
     pub fn content(&self, decision: &Decision) -> Option<Map<String, Value>> {
         let elicitation = self.elicitation.as_ref()?;
         let content = decision.content.as_deref()?;
@@ -266,7 +262,6 @@ impl Tools {
 
 /// Returns the call of a permission request as the agent wrote it, with long fields cut, for the ledger. When
 /// the policy answers at once, a later update replaces these fields before anything else can show them.
-#[must_use]
 pub fn written(tool: &ToolUpdate<'_>) -> Map<String, Value> {
     let mut written = Map::new();
     let words = [("title", &tool.title), ("kind", &tool.kind)];

@@ -30,7 +30,6 @@ enum CallStage {
 /// Which chunk of an available call may be shown again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReportScope {
-    /// Its input.
     Input,
     /// A permission request or an output. The step of the call is over, so readers would take its input for
     /// that of another call.

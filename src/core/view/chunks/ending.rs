@@ -84,7 +84,6 @@ pub fn finish_unreported(sink: &mut impl ChunkSink) {
 }
 
 /// Converts a stop reason to the finish reason of the AI SDK.
-#[must_use]
 pub fn finish_reason(stop: StopReason) -> FinishReason {
     match stop {
         StopReason::EndTurn => FinishReason::Stop,
