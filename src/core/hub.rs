@@ -4,7 +4,7 @@
 //! is stored, and `Lifecycle` has times and the end of the program. The hub owns nothing else, and has no rule about a
 //! turn, a restore or a restart. A part does not see the hub: it gets the other parts that it uses as parameters.
 //!
-//! Events enter through few methods (`command`, `client_answered`, `agent` with `drained`, `handle_host_event`,
+//! Events enter through few methods (`command`, `client_answered`, `agent`, `drained`, `handle_host_event`,
 //! `stored`, `tick`, `client_disconnected`), each of which runs to its end without waiting. Effects for the shell are
 //! collected in order; replies and chunks go to the [`ClientSinks`] at once.
 

@@ -1,9 +1,13 @@
 //! State machine of one session, keyed by the client's session id.
 //!
-//! The machine handles one event at a time. It owns its parts and has no other state: it says which part sees an event, in
-//! which order, and carries their values from one to the next. Its surroundings come in as [`Cx`](super::cx::Cx). It asks the
-//! hub for anything that concerns others by pushing a request (`cx.requests`). Here stands what ends or repairs a session;
-//! the files `opening`, `requests`, `prompt_events`, `clients` and `timers` have the other events.
+//! Owns the parts of the session: the conversation, `Restoring`, `Decisions`, `HostCalls` and `Prompting`; it has no other
+//! state. It handles one event at a time: it says which part sees the event, in which order, and what the values that a
+//! part returns mean to the others. It reaches neither other sessions nor clients and processes directly: what concerns
+//! another session or the agent's machine is a request to the hub (`cx.requests`), and everything that it uses of its
+//! surroundings comes in as [`Cx`](super::cx::Cx).
+//!
+//! Here stands what ends or repairs a session; the files `opening`, `requests`, `prompt_events`, `clients` and `timers`
+//! have the other events.
 
 mod abandoned;
 mod approvals;

@@ -1,7 +1,7 @@
-//! Connection to an agent: its dialect, processes, sessions and open calls.
+//! Connection to an agent: its dialect, its processes, the agent's ids of sessions, and open calls.
 //!
-//! Owns everything that begins with the start of an agent and ends with it. It may not start again, answer clients, or decide
-//! anything about sessions: it has no rules of its own.
+//! Owns everything that begins with the start of an agent and ends with it. It may not start the agent another time, answer
+//! clients, or decide anything about sessions, whose machines belong to the router: it has no rules of its own.
 
 use super::cx::AgentCx;
 use super::directory::Directory;

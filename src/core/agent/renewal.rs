@@ -1,8 +1,8 @@
 //! Renewal: the replacement of an agent process by one with another environment.
 //!
 //! Owns what a pending renewal waits for: the calls to answer, the prompts that the old process still gets, and the sessions to
-//! restore with their outcomes. It may not stop or start processes or restore sessions: it says which prompts have to wait and
-//! with what the calls are answered.
+//! restore with their outcomes. It may not stop or start processes, restore sessions or answer clients: it says which prompts
+//! have to wait and with what the calls are answered.
 //!
 //! A renewal interrupts no turn: it waits for the running turns and for the prompts that were queued before
 //! it. Later prompts wait for the new agent process. The sessions are restored at the new process; then every

@@ -3,8 +3,8 @@
 //!
 //! Owns the calls at agents that belong to no machine (`session/list` of clients, requests passed on to clients that
 //! speak ACP), and the state of reading: which processes have output that clients have no room for, and a message that
-//! a log line quoted. It passes events to machines through the router, and touches nothing of sessions but by their
-//! methods. It knows neither commands of clients nor names of agents.
+//! was found inside a log line and may follow again. It passes events to machines through the router, and touches
+//! nothing of sessions but by their methods. It handles no command of a client, and knows no names of agents.
 
 mod answers;
 mod backpressure;

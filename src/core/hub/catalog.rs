@@ -1,8 +1,8 @@
-//! The catalog: the agents that acpipe knows, by name, and which agent and session a call of a client means.
+//! The catalog: which agent and which session a client means by a name.
 //!
-//! Owns the settings of clients that have their own (`Scopes`), and the calls that wait for the search for programs. It
-//! adds agents to those of the router, and opens stored sessions. It knows nothing of what agents send, and passes no
-//! event to an agent.
+//! Owns the settings of the clients that brought their own (`Scopes`), and the calls that wait while the programs of agents
+//! are searched on the machine. The agents themselves belong to the router, to which it adds those that a client names, and
+//! it opens stored sessions there. It knows nothing of what agents send, and passes no event to an agent.
 
 mod registration;
 mod scopes;

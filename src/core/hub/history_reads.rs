@@ -1,8 +1,9 @@
-//! Calls that read what is stored: messages, finished turns, sessions for clients that speak ACP, files of agents.
+//! Calls that read what is stored: messages, finished turns, sessions for clients that speak ACP, and the files in which
+//! agents store sessions of their own.
 //!
 //! A turn can have a million chunks, and the loop must serve other clients meanwhile: a call is answered in pieces, as
-//! fast as its client reads. Owns how far each call has read. It opens stored sessions through the catalog and reads
-//! their logs; it changes no session and passes no event to a machine.
+//! fast as its client reads. Owns how far each call has read. It loads stored sessions through the catalog and reads
+//! their logs; it may not change what a session has, and passes no event to a machine.
 
 mod acp_open_calls;
 mod acp_replays;

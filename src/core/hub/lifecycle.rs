@@ -1,8 +1,9 @@
 //! Times and ends: the idle timeout, total limits of calls, and the end of the program.
 //!
-//! Sessions are released after the timeout, or when too many are live (`router/room.rs`). Stopped agents are started
-//! again on the next use. Owns the time of the next check, the limits that clients gave for calls, and the calls that
-//! wait for the end of the program. It stops agents and ends calls; it knows neither names nor what is stored.
+//! Owns the time of the next check for idle sessions and agents, the limits that clients gave for calls, and the calls that
+//! wait for the end of the program. It has the router release idle sessions, stops idle agents and ends calls. It starts no
+//! agent, and knows neither names nor what is stored; that a session is released because too many are live is decided in
+//! `router/room.rs`.
 
 pub(super) mod total_limits;
 

@@ -1,8 +1,8 @@
 //! The conversation of a session: what every part of the session works on.
 //!
-//! Owns the identity of the session, its stage at the agent, its settings and terms, its open turns, the queue of prompts,
-//! and the output with the log. It stores, ends turns and reports state. Decisions about the agent's requests, the
-//! opening at the agent and the sending of prompts belong to others; it asks them for nothing.
+//! Owns the identity of the session, its stage at the agent, the queue of prompts, and four parts that own the rest: settings,
+//! terms, open turns, and the output with the log. It stores, ends turns and reports state. It may not decide about the
+//! agent's requests, open the session or send prompts: the parts above it do, and it calls none of them.
 
 pub mod acp_clients;
 pub mod reports;

@@ -1,8 +1,9 @@
 //! Decisions about what the agent asks: permission for tools, answers of the user, and tools that ran without either.
 //!
-//! Owns the approvals that clients gave, feedback that the agent did not receive, and the decisions on file and terminal
-//! requests that are still to be carried out. The policy or a client decides; the result goes to the agent, the turn and
-//! the ledger of the [`Conversation`]. Prompts, the opening of the session and files belong to others.
+//! Owns the approvals that clients gave, the feedback that the agent did not receive, and the decisions on file and terminal
+//! requests until [`HostCalls`](super::host_calls::HostCalls) takes them at the end of the event. The policy or a client
+//! decides; the result goes to the agent, and to turn and log of the [`Conversation`]. It may not send prompts, open the
+//! session, or read and write files: it decides whether a file request may be carried out, and does not carry it out.
 
 mod against_policy;
 pub mod client_requests;

@@ -1,8 +1,8 @@
 //! The agent's open requests for files and terminals, from their arrival to the one answer that each of them gets.
 //!
-//! Each request is judged, then carried out by acpipe or a client. [`HostCalls`] owns their stages, the decisions that are
-//! still to be carried out, and which client has which terminal. It knows no policy, turn or log: the session judges a
-//! request, shows it, and sends its answer to the agent.
+//! Owns the requests with the stage of each, and which client serves which terminal. A request is judged by the decisions,
+//! then carried out by acpipe or a client. It knows no policy, turn or log, and decides nothing: the decision is passed in,
+//! and what to show and to answer is returned.
 
 mod call;
 mod deadlines;

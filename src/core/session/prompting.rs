@@ -1,8 +1,9 @@
 //! The way of a prompt: sent, tried again, cancelled, and ended with its turn; and the ends of background turns.
 //!
-//! Owns the attempts of an `execute` call, and whether the agent may lack a session that it reported as restored. Turns and
-//! the queue stand in the [`Conversation`](super::Conversation). The opening of the session at the agent belongs to the
-//! machine: that the session is gone goes up as a value.
+//! Owns the attempts of an `execute` call, and whether the agent may lack a session that it reported as restored. It changes
+//! the turns and the queue, which the [`Conversation`](super::Conversation) keeps, and has open requests ended by the
+//! decisions. It may not open the session at the agent, nor touch files and terminals: that the agent lacks the session
+//! goes up to the machine as a value.
 
 pub mod prompt_retry;
 pub mod structured_answer;

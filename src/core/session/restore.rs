@@ -1,8 +1,9 @@
-//! Restore: the progress of a session that is being opened at its agent.
+//! State of an opening: how far the restore of a session at its agent has come.
 //!
 //! Owns what the opening waits for, the strategies tried so far, the history that the agent replays, and the calls of
-//! clients that are answered when the session is live. Sends nothing and reads no log: the machine makes each call
-//! (see `restoring.rs`), reports the response here, and asks what comes next.
+//! clients that are answered when the session is live. It exists only in [`Stage::Opening`](super::Stage). It chooses the
+//! next strategy and setting, but makes no call, answers no client and reads no log: `restoring.rs` calls the agent,
+//! reports each response here, and asks what comes next.
 
 mod history;
 mod lookup;

@@ -1,10 +1,10 @@
-//! Restores of a session at its agent: the calls to the agent, one after the other, in the order of the strategies
-//! allowed; and the settings that the client had set.
+//! The calls that open a session at its agent, one strategy after the other, and what the agent's responses mean.
 //!
-//! Owns with what the session is opened: MCP servers, members of ACP clients, a wanted fork, and the agent that a
-//! hand-over left. The state of a running restore stands in [`Stage::Opening`]. Each function handles one event and
-//! returns a [`RestoreStep`], which the machine carries out: nothing here ends a turn, answers a client or touches the
-//! queue.
+//! Owns with what the session is opened: its MCP servers, the extra members that a client which speaks ACP gave, whether
+//! the next opening is a fork, and during a hand-over the agent that had the session before. How far an opening has come is
+//! kept by [`Restore`](super::restore::Restore), the settings to set by [`SessionSettings`](super::settings::SessionSettings).
+//! It makes the calls to the agent and writes the receipt. It may not end turns, answer clients or touch queued prompts:
+//! a function handles one event and returns a [`RestoreStep`], and the machine does the rest.
 
 pub mod agent_ids;
 pub mod dead_session;

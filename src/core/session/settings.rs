@@ -1,8 +1,8 @@
 //! Settings of a session: its modes, models and options.
 //!
 //! Owns the options that the session is opened with, the state that the agent reports, the settings that a client has
-//! made, and the setting calls that are not answered yet. Everything but the calls uses the agent's own names. Sends
-//! nothing: the machine makes the calls and notifies the clients.
+//! made, and the setting calls that are not answered yet. It sends nothing and
+//! notifies no client: the machine makes the calls.
 
 use super::pending::PendingSettings;
 use crate::core::dialects::traits;

@@ -1,10 +1,11 @@
-//! Terms of a session's prompts, and whether its agent asks before it runs tools.
+//! Terms of a session: policy and limits under which its agent works for the last prompt.
 //!
-//! Owns the terms of the last prompt, which clients the session's list of allowed tools counts for, and the warning if the
-//! agent may run tools without asking. Reads the settings that are passed in; decides about no call.
+//! Each prompt of a daemon's client runs under the terms of the session's agent and those of that client. They hold until
+//! the next prompt, so that they hold for background work, too.
 //!
-//! Each prompt of a daemon's client runs under the terms of the session's agent and
-//! those of that client. They hold until the next prompt, so that they hold for background work, too.
+//! Owns the terms of the last prompt, for which clients the tools count that the session's options allow, and the warning
+//! if the agent may run tools without asking. It reads the settings that are passed in, and may not change them, judge a
+//! tool, or ask a client.
 
 pub mod asking;
 

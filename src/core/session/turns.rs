@@ -1,7 +1,7 @@
 //! Turns of a session: the prompted one, the background turn, and what is kept of the last one that ended.
 //!
-//! Owns the state of the open turns and their chunk views, the ids of the tool calls, the tool that was last reported
-//! as running, and the cost. Chunks go to the [`SessionOutput`] that is passed in. Queued prompts, settings and
+//! Owns the open turns and how their chunks are built, the last message, the ids of the tool calls, the tool that was last
+//! reported as running, and what the session has cost. Chunks go to the [`SessionOutput`] that is passed in. Queued prompts, settings and
 //! client requests belong to others; the part does not know whether the session is live.
 
 mod background_turn;
