@@ -99,9 +99,7 @@ pub enum AgentEvent<'a> {
         result: &'a RawValue,
     },
     /// The agent withdrew the request with this key.
-    Withdrawn {
-        key: RequestKey,
-    },
+    Withdrawn { key: RequestKey },
     /// The agent reports outside of its result whether the session's turn fails.
     TurnFailing {
         /// The agent's id of the session.

@@ -1,6 +1,6 @@
 //! Elicitations of an agent that belong to no session: sent to the clients, and each answered once.
 //!
-//! Owns the open elicitations. It may not answer the agent, nor know whether the agent still runs: it says how each elicitation
+//! Owns the open elicitations, and sends them to the clients. It may not answer the agent, nor know whether the agent still runs: it says how each elicitation
 //! was decided, and the machine answers if the connection is still the same.
 
 use super::cx::AgentCx;

@@ -37,10 +37,7 @@ pub enum AgentCall<'a> {
     },
     /// Closes a session that is no longer needed. The result is `true` if the agent answers with `Done` or `Failed`: the
     /// session must not be opened again before that.
-    Close {
-        call: CallId,
-        session: &'a str,
-    },
+    Close { call: CallId, session: &'a str },
     /// Signs the user in. The result is `false` if there is no call to send, since the agent reads keys from its
     /// environment or files itself.
     Authenticate {

@@ -1,7 +1,8 @@
 //! The conversation of a session: what every part of the session works on.
 //!
 //! Owns the identity of the session, its stage at the agent, the queue of prompts, and four parts that own the rest: settings,
-//! terms, open turns, and the output with the log. It stores, ends turns and reports state. It may not decide about the
+//! terms, open turns, and the output with the log. It stores what a turn has, closes turns
+//! whose end is decided, and reports state. It may not decide about the
 //! agent's requests, open the session or send prompts: the parts above it do, and it calls none of them.
 
 pub mod acp_clients;

@@ -2,7 +2,8 @@
 //!
 //! Owns the approvals that clients gave, the feedback that the agent did not receive, and the decisions on file and terminal
 //! requests until [`HostCalls`](super::host_calls::HostCalls) takes them at the end of the event. The policy or a client
-//! decides; the result goes to the agent, and to turn and log of the [`Conversation`]. It may not send prompts, open the
+//! decides; the result goes to the agent, and to turn and log of the [`Conversation`], whose output keeps the questions that
+//! wait for a client. It may not send prompts, open the
 //! session, or read and write files: it decides whether a file request may be carried out, and does not carry it out.
 
 mod against_policy;

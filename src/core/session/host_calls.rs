@@ -1,8 +1,8 @@
 //! The agent's open requests for files and terminals, from their arrival to the one answer that each of them gets.
 //!
-//! Owns the requests with the stage of each, and which client serves which terminal. A request is judged by the decisions,
-//! then carried out by acpipe or a client. It knows no policy, turn or log, and decides nothing: the decision is passed in,
-//! and what to show and to answer is returned.
+//! Owns the requests with the stage of each, and which client serves which terminal. A request is judged by the decisions;
+//! this part then has the host of acpipe carry it out, or a client. It keeps nothing of policy, turn or log, and decides
+//! nothing: the decision is passed in, and what is shown and answered goes through the decisions and the conversation.
 
 mod call;
 mod deadlines;

@@ -1,7 +1,7 @@
 //! Output of a session: its log, and the clients that follow it.
 //!
-//! Owns the log, the subscribers, the chunks held back for subscribers that are behind, the wait for the disk, and the
-//! updates for clients that speak ACP. Every record and everything that a client receives of the session passes through
+//! Owns the log, the subscribers, the questions of the agent that clients have not answered, the chunks held back for
+//! subscribers that are behind, the wait for the disk, and the updates for clients that speak ACP. Every record and everything that a client receives of the session passes through
 //! here, so that no client receives a chunk that the log may lose. Knows neither turns nor the agent: the machine says
 //! which turn a chunk belongs to, and decides what follows from a log that cannot be written.
 

@@ -2,7 +2,8 @@
 //!
 //! Owns the options that the session is opened with, the state that the agent reports, the settings that a client has
 //! made, and the setting calls that are not answered yet. It sends nothing and
-//! notifies no client: the machine makes the calls.
+//! notifies no client: `restoring.rs` and the machine make the calls. With which MCP servers the session is opened is
+//! known to `restoring.rs`.
 
 use super::pending::PendingSettings;
 use crate::core::dialects::traits;

@@ -1,4 +1,4 @@
-//! Terms of a session: policy and limits under which its agent works for the last prompt.
+//! Terms of a session: policy and timeouts under which its agent works for the last prompt.
 //!
 //! Each prompt of a daemon's client runs under the terms of the session's agent and those of that client. They hold until
 //! the next prompt, so that they hold for background work, too.
