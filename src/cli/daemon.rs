@@ -161,8 +161,8 @@ pub async fn connect_follower(
     place: &PlaceArgs,
     cwd: &str,
 ) -> anyhow::Result<Option<DaemonConnection>> {
-    let command = ClientCommand::without_options(place, cwd)?;
-    connect_running(&state_dir(place)?, (cwd, command)).await
+    let command = || ClientCommand::without_options(place, cwd);
+    connect_running(&state_dir(place)?, cwd, command).await
 }
 
 /// Decision that a command uses the daemon.
