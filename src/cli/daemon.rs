@@ -6,6 +6,7 @@
 mod command_line;
 mod connect;
 mod control;
+mod dropped_options;
 mod hello;
 mod lasting_files;
 mod live_sessions;
