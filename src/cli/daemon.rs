@@ -6,6 +6,7 @@
 mod command_line;
 mod connect;
 mod control;
+mod dropped_options;
 mod hello;
 mod lasting_files;
 mod live_sessions;
@@ -161,8 +162,8 @@ pub async fn connect_follower(
     place: &PlaceArgs,
     cwd: &str,
 ) -> anyhow::Result<Option<DaemonConnection>> {
-    let command = ClientCommand::without_options(place, cwd)?;
-    connect_running(&state_dir(place)?, (cwd, command)).await
+    let command = || ClientCommand::without_options(place, cwd);
+    connect_running(&state_dir(place)?, cwd, command).await
 }
 
 /// Decision that a command uses the daemon.

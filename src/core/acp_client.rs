@@ -11,6 +11,12 @@ pub struct AcpClient {
     pub handshake: Box<RawValue>,
 }
 
+impl PartialEq for AcpClient {
+    fn eq(&self, other: &Self) -> bool {
+        self.handshake.get() == other.handshake.get()
+    }
+}
+
 /// Call of a client that speaks ACP, for which the neutral protocol has no method.
 #[derive(Debug)]
 pub enum AcpCommand {

@@ -3,6 +3,7 @@
 use super::agent_spec::{AgentSpec, DEFAULT_AGENT};
 use super::asking::{Asking, AskingHabit};
 use super::builtin_agents::{self, hints};
+use super::clients::ClientServices;
 use super::dialects::traits;
 use super::limits::Limits;
 use super::on_lost::OnLost;
@@ -40,6 +41,8 @@ pub struct AgentDefinition {
     pub asks: Option<Asking>,
     /// Reason why the agent must not be started; `None` if it may.
     pub locked: Option<String>,
+    /// In a daemon, the services of the clients that have this definition.
+    pub services: ClientServices,
 }
 
 impl AgentDefinition {
@@ -59,6 +62,7 @@ impl AgentDefinition {
             quirks: Quirks::default(),
             asks: None,
             locked: None,
+            services: ClientServices::default(),
         }
     }
 

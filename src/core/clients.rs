@@ -31,6 +31,15 @@ pub struct ClientDeclaration {
     pub acp: Option<Arc<AcpClient>>,
 }
 
+/// Services of clients that an agent may use: files and terminals, and what a client that speaks ACP declared.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ClientServices {
+    /// Files and terminals.
+    pub host: HostServices,
+    /// Client that speaks ACP; it also gets requests of methods that acpipe does not interpret.
+    pub acp: Option<Arc<AcpClient>>,
+}
+
 /// Default session of a client: the session for calls without a session id, once the client ensured it.
 #[derive(Debug, Clone)]
 pub struct DefaultSession {
@@ -77,6 +86,15 @@ impl ClientDeclaration {
             read_files: can.fs.read_text_file,
             write_files: can.fs.write_text_file,
             terminals: can.terminal,
+        }
+    }
+
+    /// Returns the services of the client that an agent may use.
+    #[must_use]
+    pub fn services(&self) -> ClientServices {
+        ClientServices {
+            host: self.offer(),
+            acp: self.acp.clone(),
         }
     }
 }
@@ -191,10 +209,13 @@ impl Clients {
             .unwrap_or_default()
     }
 
-    /// Returns the files and terminals that at least one client serves.
+    /// Returns the services of all clients.
     #[must_use]
-    pub fn offer(&self) -> HostServices {
+    pub fn services(&self) -> ClientServices {
         let offers = self.all.iter().map(|(_, declaration)| declaration.offer());
-        offers.fold(HostServices::default(), HostServices::or)
+        ClientServices {
+            host: offers.fold(HostServices::default(), HostServices::or),
+            acp: self.acp().map(|(_, client)| Arc::clone(client)),
+        }
     }
 }

@@ -1,13 +1,14 @@
 //! Secrets: their detection, and how they are hidden. Whatever acpipe writes for people to read and pass on goes through this
 //! module: logs, tapes, errors, telemetry, responses with an agent's environment.
 //!
-//! `address` finds passwords in addresses, `arguments` shows command lines, `names` knows the names of secrets, `patterns` what a secret looks like, `known` the values that acpipe got as
+//! `address` finds passwords in addresses, `arguments` shows command lines, `names` knows the names of secrets, `patterns` what a secret looks like, `key_lines` the later lines of a private key, `known` the values that acpipe got as
 //! secrets, `sources` where it gets them, `view` the escapes in which a value may be written, and `frame` the members
 //! of a message that hold what the user typed.
 
 mod address;
 mod arguments;
 mod frame;
+mod key_lines;
 mod known;
 mod names;
 mod patterns;
@@ -17,6 +18,7 @@ mod view;
 use crate::proto::wire::Variables;
 pub use arguments::{shown_line, shown_words};
 pub use frame::{Sender, hide_in_frame, hide_in_value, without_members};
+pub use key_lines::KeyLines;
 pub use known::Known;
 pub use names::{is_parameter, names_secret, shown_variable};
 use std::borrow::Cow;

@@ -135,12 +135,6 @@ impl Shared {
         ask
     }
 
-    /// Returns the files and terminals that agents may use.
-    #[must_use]
-    pub fn offer(&self) -> HostServices {
-        self.clients.offer().or(self.served)
-    }
-
     /// Returns the chunk profile of a client.
     #[must_use]
     pub fn profile(&self, client: ClientId) -> Profile {

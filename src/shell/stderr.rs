@@ -2,6 +2,7 @@
 
 use super::health::LiveHealth;
 use crate::core::cut::CUT;
+use crate::core::secret::KeyLines;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tracing::{Level, debug, enabled};
@@ -17,6 +18,8 @@ pub struct Stderr {
     lines: Vec<u8>,
     /// `true` if the last piece that was logged is the beginning of a longer line.
     is_cut: bool,
+    /// Whether the next line that is logged belongs to a private key.
+    key: KeyLines,
     health: LiveHealth,
 }
 
@@ -27,6 +30,7 @@ impl Stderr {
             from: Some(from),
             lines: Vec::new(),
             is_cut: false,
+            key: KeyLines::default(),
             health,
         }
     }
@@ -68,7 +72,8 @@ impl Stderr {
             let before = if self.is_cut { CUT } else { "" };
             self.is_cut = line == LINE && !piece.ends_with(b"\n");
             let after = if self.is_cut { CUT } else { "" };
-            debug!(target: "acpipe::agent_stderr", "{before}{}{after}", text.trim_end());
+            let shown = self.key.hide(text.trim_end());
+            debug!(target: "acpipe::agent_stderr", "{before}{shown}{after}");
             logged += line;
         }
         self.lines.drain(..logged);

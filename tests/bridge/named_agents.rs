@@ -117,6 +117,21 @@ fn package_runner_starts_an_agent_that_is_not_installed() {
 }
 
 #[test]
+fn details_have_the_options_with_which_a_client_connected_the_agent() {
+    let (world, path) = with_programs(&["opencode"]);
+    let mut server = serve(world, &path);
+    let connect = json!({
+        "agent": "opencode", "env": {"A": "1"}, "options": {"mode": "plan"}, "childPerSession": true,
+    });
+    server.call("agent/connect", &connect);
+    let details = server.call("agent/get", &json!({"agent": "opencode"}));
+    assert_eq!(details["options"], json!({"mode": "plan"}));
+    assert_eq!(details["variables"], json!(["A"]));
+    assert_eq!(details["childPerSession"], true);
+    server.finish();
+}
+
+#[test]
 fn alias_is_the_agent_that_it_stands_for() {
     let (world, path) = with_programs(&["codex-acp"]);
     let mut server = serve(world, &path);

@@ -31,7 +31,7 @@ pub fn check(agent: &AgentArgs, limits: &LimitArgs) -> Result<(), UsageError> {
 /// # Errors
 /// It has an option that concerns all clients.
 pub fn check_agent(agent: &AgentArgs) -> Result<(), UsageError> {
-    check_variable(agent)?;
+    check_variable(agent, ", or use --no-daemon")?;
     let Some(usual) = usual() else { return Ok(()) };
     let store = &agent.store;
     if agent.record.record.is_some() {
@@ -56,14 +56,15 @@ pub fn check_agent(agent: &AgentArgs) -> Result<(), UsageError> {
 }
 
 /// Checks that the environment of a client does not ask for sessions in memory, which the daemon cannot keep for one
-/// client.
-fn check_variable(agent: &AgentArgs) -> Result<(), UsageError> {
+/// client. `otherwise` is what the command offers in place of the daemon.
+fn check_variable(agent: &AgentArgs, otherwise: &str) -> Result<(), UsageError> {
     if agent.store.persist.is_some() || persists(&agent.store)? {
         return Ok(());
     }
-    let why = "PERSIST_MESSAGES=false cannot be used with the daemon, because it concerns all its clients; set it for \
-               `acpipe daemon start` and unset it here, or use --no-daemon";
-    Err(UsageError(why.to_owned()))
+    Err(UsageError(format!(
+        "PERSIST_MESSAGES=false cannot be used with the daemon, because it concerns all its clients; set it for \
+         `acpipe daemon start` and unset it here{otherwise}"
+    )))
 }
 
 /// Returns an error for the first option that is given.
@@ -134,7 +135,7 @@ impl ClientCommand {
         let Verb::Serve(ServeArgs { mut agent, .. }) = try_parse(&words)?.verb else {
             return Err(UsageError("the daemon cannot be used".to_owned()).into());
         };
-        check_variable(&agent)?;
+        check_variable(&agent, "")?;
         agent.store.place.state_dir.clone_from(&place.state_dir);
         Self::of(&words[1..], &agent, cwd)
     }

@@ -56,16 +56,17 @@ pub async fn connect_client(
 /// Connects a client with the settings of a directory. Returns `None` if no daemon runs.
 ///
 /// # Errors
-/// The daemon cannot be reached, or refuses the client.
+/// The daemon cannot be reached, the command line of the client is not valid, or the daemon refuses the client.
 pub async fn connect_running(
     state_dir: &Path,
-    (cwd, command): (&str, ClientCommand),
+    cwd: &str,
+    command: impl FnOnce() -> anyhow::Result<ClientCommand>,
 ) -> anyhow::Result<Option<DaemonConnection>> {
-    let hello = client_hello(cwd.to_owned(), command, SessionOrigin::default());
-    match connect_stream(&DaemonPlace::of(state_dir)).await? {
-        Some(stream) => greet(stream, &hello).await.map(Some),
-        None => Ok(None),
-    }
+    let Some(stream) = connect_stream(&DaemonPlace::of(state_dir)).await? else {
+        return Ok(None);
+    };
+    let hello = client_hello(cwd.to_owned(), command()?, SessionOrigin::default());
+    greet(stream, &hello).await.map(Some)
 }
 
 fn client_hello(cwd: String, command: ClientCommand, session: SessionOrigin) -> Hello {

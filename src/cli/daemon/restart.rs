@@ -2,6 +2,7 @@
 
 use super::connect::connect_control;
 use super::control::Control;
+use super::dropped_options::dropped_options;
 use super::hello::DaemonInfo;
 use super::lasting_files::check_files;
 use super::start_options::StartVariables;
@@ -10,7 +11,7 @@ use crate::cli::args::daemon::{DaemonVerb, ResidentArgs, StartArgs};
 use crate::cli::args::hints::try_parse;
 use crate::cli::args::{DaemonArgs, Verb};
 use crate::cli::config::UserFile;
-use crate::cli::{ContinuedSession, UsageError, persists_with, settings};
+use crate::cli::{ContinuedSession, UsageError, persists_with, print_note, settings};
 use crate::core::secret::Secrets;
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
@@ -32,15 +33,23 @@ pub async fn restart(args: &StartArgs, secrets: &Secrets) -> anyhow::Result<()> 
         directory: current_directory()?,
         variables: StartVariables::own(),
     };
+    let mut dropped = Vec::new();
     if let Some(connection) = connect_control(&state).await? {
         next = next.after(&connection.info)?;
         let checked = next.check(&state, secrets);
         checked.context(
             "the daemon was not restarted, and the earlier one still runs; correct this, or restart it with another --config",
         )?;
+        dropped = dropped_options(&connection.info.args, &next.options);
         Control::begin(connection).await?.stop().await?;
     }
     start::start(&state, &next.directory, &next.options, &next.variables)?;
+    if !dropped.is_empty() {
+        let names = dropped.join(", ");
+        print_note(&format!(
+            "options of the earlier daemon that no longer hold: {names}; give all options to keep them"
+        ));
+    }
     note_start(&state).await
 }
 

@@ -8,6 +8,7 @@ use super::cx::AgentCx;
 use super::directory::Directory;
 use super::status::peer_info;
 use super::{AgentMachine, AgentSpec, ProcessEnd, Renewal, State, requested_spec};
+use crate::core::agent_definition::AgentDefinition;
 use crate::core::client::{Reply, Token};
 use crate::core::dialect::{AgentServices, Child, Dialect, ProcessSpec};
 use crate::core::dialects::{self, DialectSetup};
@@ -20,7 +21,6 @@ use crate::core::request_key::RequestKey;
 use crate::core::request_numbers::RequestNumbers;
 use crate::core::shared::Shared;
 use crate::proto::wire::{AgentState, ConnectParams, Done};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl AgentMachine {
@@ -115,7 +115,8 @@ impl AgentMachine {
         let has_rules = policy.has_rules() || policy.ignores_lists();
         let may_have_rules = has_rules || cx.shared.is_resident;
         let limits = *self.limits(&cx.shared.settings);
-        let dialect = dialect(&spec, may_have_rules, &limits, cx.shared);
+        let offer = offer(self.definition(), cx.shared);
+        let dialect = dialect(&spec, offer, may_have_rules, &limits, cx.shared);
         self.specs.set_current(spec);
         let limit = limits.of(Timeout::Initialize);
         let phase = Phase::Starting {
@@ -351,9 +352,27 @@ impl AgentMachine {
     }
 }
 
+/// Returns the services that an agent may use. In a daemon, clients come and go: files and terminals are those of the
+/// clients with this definition, and a question can always be asked, since a client that can answer may come later.
+fn offer(definition: &AgentDefinition, shared: &Shared) -> AgentServices {
+    let clients = &shared.clients;
+    let (services, questions) = if shared.is_resident {
+        (definition.services.clone(), true)
+    } else {
+        let able = clients.with_capability(|can| can.questions).next();
+        (clients.services(), able.is_some())
+    };
+    AgentServices {
+        questions,
+        host: services.host.or(shared.served),
+        acp: services.acp,
+    }
+}
+
 /// Creates the dialect of an agent that is about to be started.
 fn dialect(
     spec: &AgentSpec,
+    offer: AgentServices,
     has_rules: bool,
     limits: &Limits,
     shared: &Shared,
@@ -366,15 +385,7 @@ fn dialect(
             env: nested::environment(),
             ..spec.process(&shared.settings.home())
         },
-        offer: AgentServices {
-            questions: shared
-                .clients
-                .with_capability(|can| can.questions)
-                .next()
-                .is_some(),
-            host: shared.offer(),
-            acp: shared.clients.acp().map(|(_, client)| Arc::clone(client)),
-        },
+        offer,
         child_per_session: spec.child_per_session,
         env,
         seed: format!("{}.{}", shared.settings.id_prefix, shared.ids.processes()),

@@ -7,7 +7,7 @@ use super::cx::AgentCx;
 use crate::core::acp_client::AcpRequest;
 use crate::core::answers;
 use crate::core::client::ClientId;
-use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId};
+use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId, ErrorResponse};
 use crate::core::client_requests::{
     ClientRequests, NO_QUESTION_CAPABILITY, OpenRequest, OpenRequestKind, TOO_MANY_OPEN,
 };
@@ -175,9 +175,10 @@ impl AgentQuestions {
         let open = self.open.answered(id, client, decision.is_ok())?;
         let is_original =
             matches!(*open.request, ClientRequest::Acp(..)) && cx.shared.clients.speaks_acp(client);
-        // As for the questions of sessions: an error is passed on, an invalid result is not.
+        // As for the questions of sessions: the code of an error is passed on, an invalid result is not.
         let passes = is_original && (decision.is_ok() || answer.is_err());
-        let own = passes.then(|| answer.clone());
+        let without_text = |error: ErrorResponse| error.without_text();
+        let own = passes.then(|| answer.clone().map_err(without_text));
         let mut decision = decision.unwrap_or_else(|refusal| *refusal);
         decision.acp = own;
         let by = DecisionSource::OtherClient(cx.shared.clients.deciding(client));

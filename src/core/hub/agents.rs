@@ -1,6 +1,6 @@
 //! The agents, by name.
 
-use crate::core::agent::{AgentMachine, Call, DEFAULT_AGENT};
+use crate::core::agent::{AgentMachine, Call, Connection, DEFAULT_AGENT};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::client::ClientId;
 use crate::core::effect::AgentId;
@@ -73,10 +73,23 @@ impl Agents {
         self.scopes.contains_key(&agent)
     }
 
-    /// Finds the agent with this definition that only clients with settings of their own can name.
+    /// Finds the agent with this definition that only clients with settings of their own can name. An agent that a client
+    /// has changed against its definition is not found.
     pub(super) fn find_scoped(&self, definition: &AgentDefinition) -> Option<AgentRef> {
         let mut agents = self.present();
-        agents.find(|agent| self.scopes.get(agent) == Some(definition))
+        agents.find(|agent| self.scopes.get(agent) == Some(definition) && self.holds_scope(*agent))
+    }
+
+    /// Returns `true` unless a client has changed an agent so that it contradicts the definition of other clients: another
+    /// value of a variable, or other options.
+    pub(super) fn holds_scope(&self, agent: AgentRef) -> bool {
+        let Some(definition) = self.scopes.get(&agent) else {
+            return true;
+        };
+        let machine = self.get(agent);
+        let next = machine.connection().and_then(Connection::next_spec);
+        let spec = next.unwrap_or_else(|| machine.spec());
+        spec.env.contains_all(&definition.spec.env) && spec.options == definition.spec.options
     }
 
     /// Finds an agent by its name. `default` is always the default agent, whatever its name.
@@ -146,12 +159,17 @@ impl Agents {
         &mut self.all[agent.0]
     }
 
+    /// Returns `true` if the agent can be named.
+    pub(super) fn is_present(&self, agent: AgentRef) -> bool {
+        !self.retired.contains(&agent)
+    }
+
     /// Returns the agents that can be named.
     pub(super) fn present(&self) -> impl Iterator<Item = AgentRef> {
         let agents = self.all.iter().enumerate();
         agents
             .map(|(at, _)| AgentRef(at))
-            .filter(|agent| !self.retired.contains(agent))
+            .filter(|agent| self.is_present(*agent))
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = AgentRef> + use<> {

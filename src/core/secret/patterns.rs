@@ -141,18 +141,31 @@ fn after(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
     ((secret.len() >= SHORTEST || is_cut) && !is_scheme(said)).then_some(secret)
 }
 
-/// Returns the private key behind [`KEY_BEGIN`], with the headers of an encrypted one. Its end may be missing.
-fn private_key(text: &str, at: usize) -> Option<Range<usize>> {
+/// Returns `true` if a private key begins in the text and does not end in it.
+pub fn begins_private_key(text: &str) -> bool {
+    let Some(at) = text.rfind(KEY_BEGIN) else {
+        return false;
+    };
+    let start = key_start(text, at + KEY_BEGIN.len());
+    start.is_some_and(|start| !text[start..].contains(DASHES))
+}
+
+/// Returns where the key begins whose kind stands at a place of a text; `None` if it is not a private key.
+fn key_start(text: &str, at: usize) -> Option<usize> {
     let kind = run(text, at, |c| {
         c.is_ascii_uppercase() || c.is_ascii_digit() || c == ' '
     });
-    let said = &text[kind.clone()];
-    if kind.len() > LONGEST_KIND || !said.contains(KEY_KIND) {
+    if kind.len() > LONGEST_KIND || !text[kind.clone()].contains(KEY_KIND) {
         return None;
     }
-    let start = text[kind.end..]
+    text[kind.end..]
         .strip_prefix(DASHES)
-        .map(|_| kind.end + DASHES.len())?;
+        .map(|_| kind.end + DASHES.len())
+}
+
+/// Returns the private key behind [`KEY_BEGIN`], with the headers of an encrypted one. Its end may be missing.
+fn private_key(text: &str, at: usize) -> Option<Range<usize>> {
+    let start = key_start(text, at)?;
     let is_coded = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
     // A backslash is that of an escaped line break.
     let body = run(text, start, |c| {

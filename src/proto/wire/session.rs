@@ -259,7 +259,7 @@ pub struct Recovery {
     pub not_restored: Vec<NotRestored>,
     /// Settings of this call, or of the caller's own configuration, in which the session differs because another client
     /// opened it: `agent` (another agent of this name), `permissions`, `limits`, `mode`, `model`, `options`,
-    /// `instructions`, `mcpServers`, `environment`, `childPerSession`. Of the permissions and limits, the stricter of both
+    /// `instructions`, `mcpServers`, `environment`, `childPerSession`, `files`, `terminals`. Of the permissions and limits, the stricter of both
     /// hold for the caller's prompts; the others stay as they are until the session is closed and opened again. Only with
     /// rung `live`; absent if none differs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

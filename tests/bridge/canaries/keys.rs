@@ -19,6 +19,8 @@ fn private_keys_that_an_agent_reads_stand_in_no_log_or_tape() {
     let nested = json!({"private_key": key("", body)}).to_string();
     let texts = [key("OPENSSH ", body), key("RSA ", body), nested];
     let mut steps: Vec<_> = texts.iter().map(|text| say(text)).collect();
+    // Each line of stderr is logged alone.
+    steps.push(json!({"stderr": key("ENCRYPTED ", body)}));
     steps.extend([say("the-marker"), end("end_turn")]);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let mut s = Server::launch(World::new(), &args, Framing::Lines, &[]);
@@ -45,6 +47,8 @@ fn private_keys_that_an_agent_reads_stand_in_no_log_or_tape() {
             assert!(!text.contains(part), "{path}: {part} in {text}");
         }
     }
+    let log = fs::read_to_string(&paths[0]).unwrap();
+    assert!(log.contains("-----END ENCRYPTED PRIVATE KEY-----"), "{log}");
     let tape = fs::read_to_string(&paths[1]).unwrap();
     assert!(tape.contains("the-marker") && tape.contains("PRIVATE KEY-----[hidden]"));
 }

@@ -273,6 +273,27 @@ fn client_that_stores_nothing_is_refused() {
 }
 
 #[test]
+fn attach_that_stores_nothing_is_refused_by_a_daemon_only() {
+    let asking = Asking::new();
+    let attach = || {
+        let mut command = asking.without_agent(&["attach"]);
+        command.env("PERSIST_MESSAGES", "false").output().unwrap()
+    };
+    let output = attach();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("no daemon is running"), "{error}");
+    success(&asking.without_agent(&["daemon", "start"]).output().unwrap());
+    let output = attach();
+    refused(
+        &output,
+        "PERSIST_MESSAGES=false cannot be used with the daemon",
+    );
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!error.contains("--no-daemon"), "{error}");
+    asking.stop();
+}
+
+#[test]
 fn restart_keeps_that_the_daemon_stores_nothing() {
     let asking = Asking::new();
     let mut start = asking.without_agent(&["daemon", "start"]);

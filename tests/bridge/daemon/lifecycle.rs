@@ -116,6 +116,36 @@ fn daemon_has_the_variables_of_its_start_or_restart() {
     daemon.stop();
 }
 
+#[test]
+fn restart_names_the_options_that_no_longer_hold() {
+    let daemon = Daemon::start(&[
+        "--permissions",
+        "deny",
+        "-e",
+        "A=typed",
+        "--max-sessions",
+        "7",
+    ]);
+    let note = |args: &[&str]| {
+        let output = daemon.run(&[&["daemon", "restart"], args].concat(), 0);
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let text = note(&[]);
+    assert!(!text.contains("no longer hold"), "{text}");
+    let text = note(&["--max-sessions", "8"]);
+    let expected = "options of the earlier daemon that no longer hold: ";
+    assert!(text.contains(expected), "{text}");
+    assert!(
+        text.contains("--permissions") && text.contains("--env"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("--max-sessions") && !text.contains("typed"),
+        "{text}"
+    );
+    daemon.stop();
+}
+
 /// All users of the machine can read a command line.
 #[test]
 fn command_line_of_the_daemon_has_no_values_of_variables() {

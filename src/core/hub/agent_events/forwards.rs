@@ -7,6 +7,7 @@ use crate::core::client::{ClientId, Notice, Reply};
 use crate::core::client_answer::{ClientAnswer, ErrorResponse};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::ClientSinks;
+use crate::core::clients::ClientDeclaration;
 use crate::core::decision::DecisionSource;
 use crate::core::dialect::AgentAnswer;
 use crate::core::error::ErrorKind;
@@ -57,7 +58,15 @@ impl AcpForwards {
             let session = router.sessions().get(id)?;
             session.talk.output.subscribers().clients_of_acp().next()
         });
-        let any = || router.shared().clients.acp().map(|(client, _)| client);
+        let any = || {
+            let shared = router.shared();
+            // In a daemon, other editors have agents of their own.
+            let own = &router.agents().get(agent).definition().services.acp;
+            let is_own = |client: &ClientDeclaration| {
+                client.acp.is_some() && (!shared.is_resident || client.acp == *own)
+            };
+            shared.clients.declared(is_own).next()
+        };
         let client = of_session.or_else(any);
         let session = own
             .as_ref()

@@ -2,7 +2,7 @@
 //!
 //! All clients of `acpipe serve` have the settings of the hub. A client of the daemon has those of its own command
 //! line, directory and configuration: the agents that it names, with their policies and limits, are separate from
-//! those of other clients. Clients with equal definitions share an agent.
+//! those of other clients. Clients with equal definitions, which serve the same files and terminals, share an agent.
 //!
 //! Owns the settings of each client, the client whose call is being handled, and which client gave or refused tools. It
 //! adds agents, and touches nothing else.
@@ -13,6 +13,7 @@ use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT};
 use crate::core::builtin_agents;
 use crate::core::builtin_definition::builtin_definition;
 use crate::core::client::ClientId;
+use crate::core::clients::ClientServices;
 use crate::core::config::Settings;
 use crate::core::error::Error;
 use crate::core::hub::agents::Agents;
@@ -40,7 +41,38 @@ pub(in crate::core::hub) struct Scopes {
 /// Settings of a client.
 struct Scope {
     settings: Box<Settings>,
+    /// Services that the client declared in `initialize`.
+    services: ClientServices,
     default: AgentRef,
+    /// Agents that the client changed, by their names: the changes hold for it, also where they contradict its settings.
+    changed: BTreeMap<String, AgentRef>,
+}
+
+impl Scope {
+    fn new(
+        agents: &mut Agents,
+        settings: Box<Settings>,
+        services: ClientServices,
+    ) -> Result<Self, Error> {
+        let mut scope = Self {
+            settings,
+            services,
+            default: Agents::DEFAULT,
+            changed: BTreeMap::new(),
+        };
+        scope.default = agents.scoped(scope.default_definition())?;
+        Ok(scope)
+    }
+
+    /// Returns the client's own definition of an agent.
+    fn complete(&self, definition: AgentDefinition) -> AgentDefinition {
+        complete(definition, &self.settings, &self.services)
+    }
+
+    /// Returns the client's own definition of the default agent.
+    fn default_definition(&self) -> AgentDefinition {
+        self.complete(self.settings.default_agent.clone())
+    }
 }
 
 impl Scopes {
@@ -101,11 +133,58 @@ impl Scopes {
         client: ClientId,
         settings: Box<Settings>,
     ) -> Result<(), Error> {
-        let definition = complete(settings.default_agent.clone(), &settings);
-        let default = agents.scoped(definition)?;
-        let scope = Scope { settings, default };
+        let scope = Scope::new(agents, settings, ClientServices::default())?;
         self.all.insert(client, scope);
         Ok(())
+    }
+
+    /// Notes the services that a client of a daemon declares in `initialize`. Its agents are then those of clients with
+    /// the same services, because an agent learns only at its start what it may use.
+    ///
+    /// # Errors
+    /// There are too many different agent definitions.
+    pub(in crate::core::hub) fn declare(
+        &mut self,
+        agents: &mut Agents,
+        shared: &Shared,
+        client: ClientId,
+        services: ClientServices,
+    ) -> Result<(), Error> {
+        if !shared.is_resident {
+            return Ok(());
+        }
+        match self.all.get_mut(&client) {
+            Some(scope) if scope.services != services => {
+                scope.services = services;
+                scope.default = agents.scoped(scope.default_definition())?;
+            }
+            None if services != ClientServices::default() => {
+                let settings = Box::new(shared.settings.clone());
+                let scope = Scope::new(agents, settings, services)?;
+                self.all.insert(client, scope);
+            }
+            Some(_) | None => {}
+        }
+        Ok(())
+    }
+
+    /// Notes that the client whose call is being handled changed an agent. The change holds for this client. The other
+    /// clients have another agent from now on if the change contradicts their settings.
+    pub(in crate::core::hub) fn note_change(&mut self, agents: &mut Agents, agent: AgentRef) {
+        if agents.holds_scope(agent) {
+            return;
+        }
+        for (client, scope) in &mut self.all {
+            if *client == self.caller {
+                let name = agents.get(agent).name().to_owned();
+                scope.changed.insert(name, agent);
+            } else if scope.default == agent
+                // With too many definitions, the client keeps the agent as it is now.
+                && let Ok(own) = agents.scoped(scope.default_definition())
+            {
+                scope.default = own;
+            }
+        }
     }
 
     /// Returns the default agent of the client whose call is being handled.
@@ -135,11 +214,15 @@ impl Scopes {
         if name == DEFAULT_AGENT || agents.get(scope.default).name() == name {
             return Ok(Some(scope.default));
         }
+        let changed = scope.changed.get(name).copied();
+        if let Some(changed) = changed.filter(|agent| agents.is_present(*agent)) {
+            return Ok(Some(changed));
+        }
         let settings = &scope.settings;
         let configured = settings.agents.iter().find(|own| own.name == name);
         let builtin = || builtin_agents::find(name).map(|own| builtin_definition(own, settings));
         let definition = match configured.cloned().or_else(builtin) {
-            Some(own) => complete(own, settings),
+            Some(own) => scope.complete(own),
             None => match agents.find(name) {
                 Some(shared) => self.restricted(agents, shared, settings),
                 None => return Ok(None),
@@ -153,9 +236,8 @@ impl Scopes {
         let Some(scope) = self.of_caller() else {
             return;
         };
-        let settings = &scope.settings;
-        let own = settings.agents.iter().cloned();
-        let own: Vec<AgentDefinition> = own.map(|own| complete(own, settings)).collect();
+        let own = scope.settings.agents.iter().cloned();
+        let own: Vec<AgentDefinition> = own.map(|own| scope.complete(own)).collect();
         for definition in own {
             if agents.scoped(definition).is_err() {
                 return;
@@ -171,14 +253,17 @@ impl Scopes {
         };
         let settings = &scope.settings;
         let configured = settings.agents.iter().filter_map(|own| {
-            let own = complete(own.clone(), settings);
-            agents.find_scoped(&own)
+            let changed = scope.changed.get(&own.name).copied();
+            changed.or_else(|| agents.find_scoped(&scope.complete(own.clone())))
         });
         let of_clients = agents
             .present()
             .filter(shared)
             .filter(|agent| agents.get(*agent).definition().spec.source == AgentSource::Client);
         let of_clients = of_clients.map(|agent| {
+            if let Some(changed) = scope.changed.get(agents.get(agent).name()) {
+                return *changed;
+            }
             let own = self.restricted(agents, agent, settings);
             agents.find_scoped(&own).unwrap_or(agent)
         });
@@ -211,7 +296,9 @@ impl Scopes {
             return Some(agent);
         }
         let spec = AgentSpec::of_stored(stored, &agents.get(default).definition().spec)?;
-        let definition = complete(AgentDefinition::unnamed(spec), self.caller_settings(shared));
+        let definition = AgentDefinition::unnamed(spec);
+        let settings = self.caller_settings(shared);
+        let definition = complete(definition, settings, &self.caller_services());
         agents.scoped(definition).ok()
     }
 
@@ -297,8 +384,10 @@ impl Scopes {
             differing.push(("limits", own.terms.limits != terms.limits));
         }
         let wished = definition.map(|agent| agents.get(agent).definition());
-        if let Some(wished) = wished {
-            let (ours, theirs) = (&wished.spec.options, &held.spec.options);
+        if let Some((own, wished)) = definition.zip(wished) {
+            // A client may have changed an agent against its definition.
+            let (our_spec, their_spec) = (agents.get(own).spec(), agents.get(agent).spec());
+            let (ours, theirs) = (&our_spec.options, &their_spec.options);
             let without = |options: &SessionOptions| SessionOptions {
                 mode: None,
                 model: None,
@@ -308,9 +397,14 @@ impl Scopes {
             differing.push(("model", ours.model != theirs.model));
             differing.push(("options", without(ours) != without(theirs)));
             differing.push(("instructions", wished.instructions != held.instructions));
-            differing.push(("environment", wished.spec.env != held.spec.env));
-            let has_others = wished.spec.child_per_session != held.spec.child_per_session;
+            differing.push(("environment", our_spec.env != their_spec.env));
+            let has_others = our_spec.child_per_session != their_spec.child_per_session;
             differing.push(("childPerSession", has_others));
+            let (ours, theirs) = (wished.services.host, held.services.host);
+            let lacks_files =
+                ours.read_files && !theirs.read_files || ours.write_files && !theirs.write_files;
+            differing.push(("files", lacks_files));
+            differing.push(("terminals", ours.terminals && !theirs.terminals));
         }
         let has_others = has_other_servers
             || wished.is_some_and(|wished| {
@@ -389,17 +483,28 @@ impl Scopes {
         if let Some(limits) = &mut definition.limits {
             **limits = limits.stricter(&settings.limits);
         }
-        complete(definition, settings)
+        complete(definition, settings, &self.caller_services())
+    }
+
+    /// Returns the services of the client whose call is being handled.
+    fn caller_services(&self) -> ClientServices {
+        let own = self.of_caller();
+        own.map(|scope| scope.services.clone()).unwrap_or_default()
     }
 }
 
 /// Returns a definition that no longer depends on the settings of the hub.
-fn complete(mut definition: AgentDefinition, settings: &Settings) -> AgentDefinition {
+fn complete(
+    mut definition: AgentDefinition,
+    settings: &Settings,
+    services: &ClientServices,
+) -> AgentDefinition {
     definition.mcp_servers = settings.mcp_servers_of(&definition);
     let policy = &mut definition.policy;
     policy.get_or_insert_with(|| Arc::new(settings.policy.clone()));
     let limits = &mut definition.limits;
     limits.get_or_insert_with(|| Box::new(settings.limits));
     definition.on_lost.get_or_insert(settings.on_lost);
+    definition.services = services.clone();
     definition
 }

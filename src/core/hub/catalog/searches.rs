@@ -115,7 +115,14 @@ impl Catalog {
 
     fn definition_of(&self, router: &Router, agent: ListedAgent) -> AgentDefinition {
         match agent {
-            ListedAgent::Machine(agent) => router.agents().get(agent).definition().clone(),
+            ListedAgent::Machine(agent) => {
+                let machine = router.agents().get(agent);
+                AgentDefinition {
+                    // A client may have connected it with other settings.
+                    spec: machine.spec().clone(),
+                    ..machine.definition().clone()
+                }
+            }
             ListedAgent::BuiltIn(agent) => {
                 builtin_definition(agent, self.scopes.caller_settings(router.shared()))
             }

@@ -32,7 +32,14 @@ pub(super) fn connect(
     if has_command {
         catalog.share_command(router, agent, gives_list);
     }
+    note_change(catalog, router, agent);
     Ok(())
+}
+
+/// Notes that the client whose call is being handled changed an agent.
+fn note_change(catalog: &mut Catalog, router: &mut Router, agent: AgentRef) {
+    let agents = router.agents_mut();
+    catalog.scopes_mut().note_change(agents, agent);
 }
 
 /// Stops an agent in order. It is not restarted.
@@ -79,7 +86,7 @@ pub(super) fn environment(
 
 /// Changes the environment of an agent.
 pub(super) fn update_environment(
-    catalog: &Catalog,
+    catalog: &mut Catalog,
     router: &mut Router,
     token: Token,
     p: UpdateEnvironmentParams,
@@ -93,12 +100,13 @@ pub(super) fn update_environment(
     router.with_agent(agent, cx, |agent, cx| {
         agent.update_environment(token, p, (busy, ahead), cx)
     })?;
+    note_change(catalog, router, agent);
     Ok(())
 }
 
 /// Signs in to an agent.
 pub(super) fn authenticate(
-    catalog: &Catalog,
+    catalog: &mut Catalog,
     router: &mut Router,
     token: Token,
     p: AuthenticateParams,
@@ -109,6 +117,7 @@ pub(super) fn authenticate(
     router.with_agent(agent, cx, |agent, cx| {
         agent.authenticate(token, p, ahead, cx)
     })?;
+    note_change(catalog, router, agent);
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 const LONGEST_NAME: usize = 100;
 
 pub(super) fn initialize(
-    catalog: &Catalog,
+    catalog: &mut Catalog,
     router: &mut Router,
     client: ClientId,
     p: &wire::InitializeParams,
@@ -65,7 +65,11 @@ pub(super) fn initialize(
         declaration.subscription.updates = true;
         declaration.acp = Some(Arc::new(AcpClient { handshake }));
     }
+    let services = declaration.services();
     router.shared_mut().clients.declare(client, declaration);
+    let (agents, shared) = router.agents_and_shared();
+    let scopes = catalog.scopes_mut();
+    scopes.declare(agents, shared, client, services)?;
     // acpipe outlives a client whose departure ends nothing.
     let watched = p
         .process_id

@@ -3,11 +3,13 @@
 
 use super::fixture::{A, B, C, Fixture};
 use crate::core::client::{ClientId, Command, History, Notice};
+use crate::core::client_request::ErrorResponse;
 use crate::core::decision::DecisionSource;
 use crate::core::hub::HubCx;
 use crate::core::hub::{AgentInput, Exit};
-use crate::proto::wire::{DecidingClient, StateParams};
-use crate::testing::{SettingsBuilder, params};
+use crate::proto::json::to_raw;
+use crate::proto::wire::{DecidingClient, InitializeParams, StateParams};
+use crate::testing::{RecordingClient, SettingsBuilder, params};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -163,6 +165,45 @@ fn question_of_a_process_that_has_ended_is_withdrawn() {
         .agent(process, exited, &mut HubCx::new(t.now, &mut t.sinks));
     assert!(rest.is_none());
     assert!(t.asked(A).is_empty());
+}
+
+/// The text may quote what the user typed.
+#[test]
+fn error_of_an_editor_to_a_question_keeps_its_code_only() {
+    let mut t = Fixture::with(&[]);
+    t.sinks.0.insert(A, RecordingClient::default());
+    let can = json!({"permissions": true, "questions": true});
+    let hello = InitializeParams {
+        acp: Some(to_raw(
+            &json!({"clientCapabilities": {"elicitation": {"form": {}}}}),
+        )),
+        ..params(json!({"protocolVersion": 1, "capabilities": can}))
+    };
+    let call = t.call(A, Command::Initialize(hello));
+    t.result(A, call);
+    t.ensure(A, "s");
+    t.prompt(A, "s");
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let asked = json!({"mode": "form", "message": "Which?", "requestedSchema": schema});
+    let mut of_session = asked.clone();
+    of_session["sessionId"] = json!(t.prompted());
+    for (id, asked) in [("outside", asked), ("session", of_session)] {
+        t.say(&[json!({"id": id, "method": "elicitation/create", "params": asked})]);
+        let error = ErrorResponse {
+            code: -32042,
+            message: "not valid: hunter2".to_owned(),
+            data: Some(json!({"typed": "hunter2"})),
+        };
+        let ask = t.asked(A)[0];
+        t.sinks.0.get_mut(&A).unwrap().open_requests.clear();
+        t.hub
+            .client_answered(A, ask, &Err(error), &mut HubCx::new(t.now, &mut t.sinks));
+        t.settle();
+        let answer = t.received.iter().find(|message| message["id"] == id);
+        let error = &answer.expect("an answer")["error"];
+        assert_eq!(error["code"], -32042, "{id}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Tests of clients with settings of their own, and of agents that such a client defines.
 
+mod shared_processes;
+
 use super::fixture::{A, B, C, Fixture};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::client::{ClientId, Command, History};

@@ -114,7 +114,7 @@ impl Conversation {
 }
 
 /// Returns the response of a client that the agent gets as it is, if the client speaks ACP and answers a request as the
-/// agent sent it. An error cannot replace an approval.
+/// agent sent it. An error cannot replace an approval, and that to a question keeps its code only.
 pub fn own_answer(
     client: ClientId,
     request: &ClientRequest,
@@ -128,5 +128,9 @@ pub fn own_answer(
         Err(refusal) => answer.is_err() && !refusal.approved(),
     };
     let passes = is_original && is_usable && cx.shared.clients.speaks_acp(client);
-    passes.then(|| answer.clone())
+    let is_question = matches!(request.neutral(), Some(ClientRequest::Question(_)));
+    passes.then(|| match answer {
+        Err(error) if is_question => Err(error.without_text()),
+        _ => answer.clone(),
+    })
 }

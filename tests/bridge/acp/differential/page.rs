@@ -215,6 +215,12 @@ const INTENDED: &[Intended] = &[
         "/result/outcome/optionId",
         REFUSAL,
     ),
+    row(
+        "agent",
+        "error of elicitation/create",
+        "/error*",
+        "the text of the error may quote what the user typed, and would stand in tapes",
+    ),
     row("agent", "session/set_mode", "missing", MODE),
     row("agent", "session/set_config_option", "additional", MODE),
 ];
