@@ -14,6 +14,7 @@ use crate::core::dialect::AgentAnswer;
 use crate::core::host::Ticket;
 use crate::core::limits::Timeout;
 use crate::core::log::Record;
+use crate::core::policy::Subject;
 use crate::core::request_key::RequestKey;
 use crate::core::session::conversation::acp_clients::own_answer;
 use crate::core::session::decisions::updated_call::updated_call;
@@ -32,6 +33,8 @@ pub struct RequestDraft<'a> {
     /// The file or terminal request that is judged; `None` for a request of the agent itself.
     pub ticket: Option<Ticket>,
     pub about: OpenRequestKind,
+    /// Subject for the policy.
+    pub subject: Box<Subject>,
     /// Ledger entry without the decision.
     pub entry: LedgerEntry,
 }
@@ -72,6 +75,7 @@ impl Decisions {
             until,
             turn_id: asking.turn_id,
             about: asking.about,
+            subject: asking.subject,
             size: request.size(),
             request,
             asked,
