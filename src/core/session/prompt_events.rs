@@ -90,7 +90,8 @@ impl SessionMachine {
         caller: Option<&CallerTerms>,
         cx: &mut Cx<'_>,
     ) -> Result<SteerResult, Error> {
-        self.prompting.steer(p, caller, &mut self.talk, cx)
+        let (decisions, talk) = (&mut self.decisions, &mut self.talk);
+        self.prompting.steer(p, caller, decisions, talk, cx)
     }
 
     /// Fails everything that needs the session at an agent, because it cannot be opened.

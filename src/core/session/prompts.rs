@@ -29,7 +29,7 @@ impl SessionMachine {
             has_left(&queued.token).then(|| queued.take_over(token, caller))?
         };
         if self.talk.turns.id() == Some(turn_id) {
-            self.talk.add_terms(caller, cx);
+            self.decisions.add_terms(caller, &mut self.talk, cx);
         }
         self.join(token.client, cx);
         Some(former)
