@@ -28,10 +28,11 @@ impl SessionMachine {
             let queued = self.talk.queue.prompt_of(turn_id)?;
             has_left(&queued.token).then(|| queued.take_over(token, caller))?
         };
+        // The client gets the notices about its terms.
+        self.join(token.client, cx);
         if self.talk.turns.id() == Some(turn_id) {
             self.decisions.add_terms(caller, &mut self.talk, cx);
         }
-        self.join(token.client, cx);
         Some(former)
     }
 

@@ -32,6 +32,8 @@ pub struct PromptTerms {
     policy: Option<Policy>,
     /// Description of the change from the policy before, until a turn has shown it.
     change: Option<String>,
+    /// Client that sent the last prompt or joined its turn last; `None` for clients with the settings of the hub.
+    caller: Option<ClientId>,
     /// Clients that opened the session with its list of allowed tools, for which it counts.
     listing: Vec<ClientId>,
 }
@@ -125,6 +127,7 @@ impl SessionTerms {
             )
         });
         kept.change = change;
+        kept.caller = caller.has_own_settings.then_some(caller.client);
         kept.policy = Some(terms.policy.clone());
         kept.stricter = (terms != own).then(|| Arc::new(terms));
         cx.terms.clone_from(&kept.stricter);

@@ -44,6 +44,7 @@ fn caller(policy: Policy, answer: Option<Duration>) -> CallerTerms {
     }
     CallerTerms {
         client: ClientId::FIRST,
+        has_own_settings: true,
         terms: Terms { policy, limits },
         options: SessionOptions::default(),
     }
