@@ -118,12 +118,17 @@ impl SessionTerms {
         let terms = held.with_caller(&caller.terms, lists.as_ref());
         let own = Terms::of(cx.agent.definition, &cx.shared.settings);
         let last = kept.policy.as_ref().unwrap_or(&own.policy);
-        let change = (*last != terms.policy).then(|| {
+        let change = (!last.judges_like(&terms.policy)).then(|| {
+            let (now, before) = (terms.policy.summary(), last.summary());
+            let others = if now == before {
+                " with other rules or settings"
+            } else {
+                ""
+            };
             format!(
-                "this prompt runs under {}, the one before it under {}. Each prompt runs under the permissions of the \
-                 client that opened the session and of the client that sent the prompt; the stricter of both decide",
-                terms.policy.summary(),
-                last.summary(),
+                "this prompt runs under {now}, the one before it under {before}{others}. Each prompt runs under the \
+                 permissions of the client that opened the session and of the client that sent the prompt; the stricter \
+                 of both decide"
             )
         });
         kept.change = change;

@@ -194,3 +194,44 @@ fn rule_that_matches_a_question_decides_about_it() {
         assert_eq!(t.client.open_requests.len() == 1, want, "{n}");
     }
 }
+
+/// Returns the descriptions of the changes of permissions in the chunks since the last call.
+fn changes(t: &mut Fixture) -> Vec<String> {
+    let chunks = t.client.take_chunks().into_iter().map(|given| given.chunk);
+    let changes = chunks.filter(|chunk| chunk["data"]["title"] == TITLES[0]);
+    let text = |chunk: serde_json::Value| chunk["data"]["description"].as_str().unwrap().to_owned();
+    changes.map(text).collect()
+}
+
+#[test]
+fn change_of_permissions_is_shown_only_if_rules_or_defaults_changed() {
+    let mut t = Fixture::asking();
+    t.on(&Prompt("hi"));
+    t.act(join(&caller(Policy::from(Mode::Deny), None)));
+    assert_eq!(changes(&mut t).len(), 1);
+    // The owner of the turn joins it, and another client with the same settings in another home directory.
+    let mut elsewhere = Policy::at_home(Some("/home/b".to_owned()));
+    elsewhere.set_mode(Mode::Deny);
+    for policy in [Policy::from(Mode::Ask), elsewhere] {
+        t.act(join(&caller(policy, None)));
+        assert_eq!(changes(&mut t), [""; 0]);
+    }
+    let mut policy = Policy::from(Mode::Deny);
+    policy.add(Rule::for_all("rule \"r\"".to_owned(), Effect::Ask));
+    t.act(join(&caller(policy.clone(), None)));
+    let with_rule =
+        "permissions \"ask\" and permissions \"deny\" and permissions \"deny\" with a rule,";
+    let shown = changes(&mut t);
+    assert!(
+        shown.len() == 1 && shown[0].contains(with_rule),
+        "{shown:?}"
+    );
+    policy = Policy::from(Mode::Deny);
+    policy.add(Rule::for_all("rule \"s\"".to_owned(), Effect::Ask));
+    t.act(join(&caller(policy, None)));
+    let shown = changes(&mut t);
+    assert!(
+        shown.len() == 1 && shown[0].contains("with other rules"),
+        "{shown:?}"
+    );
+}
