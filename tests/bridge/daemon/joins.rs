@@ -126,3 +126,35 @@ fn each_client_that_restricts_learns_that_the_agent_may_not_ask() {
     }
     daemon.stop();
 }
+
+/// The list of allowed tools of a client that has left does not count once the session is opened again.
+#[test]
+fn list_of_a_client_that_left_is_dropped_when_a_prompt_opens_the_session_again() {
+    let world = World::new();
+    let tool = json!({"toolCallId": "edit", "title": "Edit", "kind": "edit"});
+    let question = ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")]);
+    let script = world.script(&json!({"session/prompt": [[question, end("end_turn")]]}));
+    let daemon = Daemon::start_in(world, &[]);
+    let client =
+        |mode: &'static str| daemon.client(&["--permissions", mode, "--", FAKE_AGENT, &script]);
+    let mut opener = client("deny");
+    let listing = json!({"sessionId": "s", "options": {"allowedTools": ["Edit"]}});
+    opener.call("agent/connect", &json!({}));
+    opener.call("session/ensure", &listing);
+    let mut weak = client("approve");
+    weak.call("session/attach", &json!({"sessionId": "s"}));
+    let prompt = json!({"sessionId": "s", "message": "go"});
+    opener.call("session/prompt", &prompt);
+    opener.call("agent/disconnect", &json!({}));
+    drop(opener);
+    while weak.next("session/presence")["params"]["clients"]
+        .as_array()
+        .unwrap()
+        .len()
+        > 1
+    {}
+    client("deny").call("session/prompt", &prompt);
+    weak.call("session/prompt", &prompt);
+    assert_eq!(chosen_options(&daemon.world.log()), ["yes", "no", "no"]);
+    daemon.stop();
+}

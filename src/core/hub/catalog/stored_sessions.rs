@@ -65,13 +65,26 @@ impl Catalog {
             .put_stored(identity.options, identity.wanted);
         session.talk.turns.set_cost(identity.cost);
         router.unloaded_mut().restore(&mut session);
-        if session.talk.terms.listing_clients().is_empty() {
-            // No client of this process has opened the session with its list of allowed tools.
-            let own = &router.agents().get(agent).spec().options;
-            session.talk.settings.keep_own_list(own);
-        }
         router.sessions_mut().insert(id.to_owned(), session);
+        self.drop_unclaimed_list(router, id);
         Ok(())
+    }
+
+    /// Drops the list of allowed tools of a session that is about to be opened again, unless a client that opened the
+    /// session with it is still connected.
+    pub(in crate::core::hub) fn drop_unclaimed_list(&self, router: &mut Router, id: &str) {
+        let Some(session) = router.sessions().get(id) else {
+            return;
+        };
+        let clients = &router.shared().clients;
+        let mut listing = session.talk.terms.listing_clients().iter();
+        if listing.any(|client| clients.get(*client).is_some()) {
+            return;
+        }
+        let own = router.agents().get(session.agent).spec().options.clone();
+        if let Some(session) = router.sessions_mut().get_mut(id) {
+            session.talk.settings.keep_own_list(&own);
+        }
     }
 
     /// Returns the agent of a stored session by its name. An agent that is neither configured nor built in is
