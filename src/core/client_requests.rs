@@ -49,8 +49,8 @@ pub struct OpenRequest {
     pub turn_id: String,
     /// Subject of the request.
     pub about: OpenRequestKind,
-    /// Subject for the policy, which judges it again if it becomes stricter.
-    pub subject: Box<Subject>,
+    /// Subject for the policy of a session, which judges it again if it becomes stricter; `None` outside of sessions.
+    pub subject: Option<Box<Subject>>,
     /// The request as sent to the clients.
     pub request: Arc<ClientRequest>,
     /// Size of the request in bytes.

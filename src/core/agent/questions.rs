@@ -131,7 +131,7 @@ impl AgentQuestions {
                 question,
                 options: elicitation_options(),
             },
-            subject: Box::default(),
+            subject: None,
             size: request.size(),
             request,
             asked: able,

@@ -8,7 +8,6 @@ mod against_policy;
 pub mod client_requests;
 pub mod permissions;
 pub mod questions;
-pub mod stricter_terms;
 pub mod unapproved_runs;
 pub mod updated_call;
 

@@ -54,13 +54,13 @@ fn open_request_is_judged_by_the_permissions_of_a_client_that_takes_over_the_tur
         drop(owner);
         other.next("session/presence");
         let mut taker = daemon.client(&[&options[..], &agent[..]].concat());
-        let taken = taker.send("session/prompt", &prompt);
+        let joined = taker.send("session/prompt", &prompt);
         other.next("session/presence");
         if want == "no" {
             other.next("$/cancelRequest");
         }
         approve(&mut other, &request);
-        let summary = taker.answer(taken).unwrap();
+        let summary = taker.answer(joined).unwrap();
         assert_eq!(summary["result"]["stopReason"], "end_turn", "{summary}");
         assert_eq!(chosen_options(&daemon.world.log())[n], want, "{options:?}");
         let changed = notices(&taker, &id, "The permissions of this session changed");

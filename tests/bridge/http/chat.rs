@@ -282,15 +282,15 @@ fn answer_that_does_not_fit_is_not_reported_as_accepted() {
     server.daemon.stop();
 }
 
-/// All clients of the HTTP server have the settings of the daemon: they learn it once in a session, whoever began it.
+/// All clients of the HTTP server have the settings of the daemon: they learn it once in a session, also in one that another client began.
 #[test]
 fn chat_in_a_session_of_others_shows_that_the_agent_may_not_ask() {
     let world = World::new();
     let script = json!({"session/prompt": [[say("done"), end("end_turn")]]});
     let modes =
         json!({"currentModeId": "auto", "availableModes": [{"id": "auto", "name": "Auto"}]});
-    let opened = json!([[{"reply": {"sessionId": "a", "modes": modes}}]]);
-    let script = json!({"session/new": opened, "session/prompt": script["session/prompt"]});
+    let session = json!([[{"reply": {"sessionId": "a", "modes": modes}}]]);
+    let script = json!({"session/new": session, "session/prompt": script["session/prompt"]});
     let server = Server::start_in(world, &["--permissions", "deny"], &script);
     let agent = server.daemon.world.script(&script);
     let mut opener = server

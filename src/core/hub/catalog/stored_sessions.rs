@@ -6,7 +6,7 @@ use crate::core::agent_definition::AgentDefinition;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::cx::HubCx;
-use crate::core::hub::router::{Router, storage};
+use crate::core::hub::router::{Router, next_prompt, storage};
 use crate::core::ids::AgentRef;
 use crate::core::log::Identity;
 use crate::core::session::{SessionAgents, SessionMachine};
@@ -66,25 +66,8 @@ impl Catalog {
         session.talk.turns.set_cost(identity.cost);
         router.unloaded_mut().restore(&mut session);
         router.sessions_mut().insert(id.to_owned(), session);
-        self.drop_unclaimed_list(router, id);
+        next_prompt::drop_unclaimed_list(router, id);
         Ok(())
-    }
-
-    /// Drops the list of allowed tools of a session that is about to be opened again, unless a client that opened the
-    /// session with it is still connected.
-    pub(in crate::core::hub) fn drop_unclaimed_list(&self, router: &mut Router, id: &str) {
-        let Some(session) = router.sessions().get(id) else {
-            return;
-        };
-        let clients = &router.shared().clients;
-        let mut listing = session.talk.terms.listing_clients().iter();
-        if listing.any(|client| clients.get(*client).is_some()) {
-            return;
-        }
-        let own = router.agents().get(session.agent).spec().options.clone();
-        if let Some(session) = router.sessions_mut().get_mut(id) {
-            session.talk.settings.keep_own_list(&own);
-        }
     }
 
     /// Returns the agent of a stored session by its name. An agent that is neither configured nor built in is

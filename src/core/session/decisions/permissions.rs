@@ -98,7 +98,7 @@ impl Decisions {
             key: &permission.key,
             ticket,
             about,
-            subject: kept.unwrap_or_default(),
+            subject: kept,
             entry,
         };
         match course {

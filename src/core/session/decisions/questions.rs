@@ -84,7 +84,7 @@ impl Decisions {
             turn_id,
             key: &asked.key,
             ticket: None,
-            subject: Box::new(subject),
+            subject: Some(Box::new(subject)),
             about: OpenRequestKind::Question {
                 question,
                 options: elicitation_options(),
