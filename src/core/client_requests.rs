@@ -4,11 +4,12 @@ use super::client::ClientId;
 use super::client_request::{ClientRequest, ClientRequestId};
 use super::event::PermissionOption;
 use super::host::Ticket;
+use super::policy::Subject;
 use super::request_key::RequestKey;
 use super::turn::Question;
 use crate::proto::wire::{ClientCapabilities, LedgerEntry};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Maximum number of open requests per session, or per agent outside of sessions; no person answers more.
 pub const MOST_OPEN_REQUESTS: usize = 256;
@@ -48,6 +49,8 @@ pub struct OpenRequest {
     pub turn_id: String,
     /// Subject of the request.
     pub about: OpenRequestKind,
+    /// Subject for the policy of a session, which judges it again if it becomes stricter; `None` outside of sessions.
+    pub subject: Option<Box<Subject>>,
     /// The request as sent to the clients.
     pub request: Arc<ClientRequest>,
     /// Size of the request in bytes.
@@ -166,6 +169,17 @@ impl ClientRequests {
     pub fn limit(&mut self, ids: &[ClientRequestId], until: Option<Instant>) {
         for open in self.0.iter_mut().filter(|open| ids.contains(&open.id)) {
             open.until = open.until.or(until);
+        }
+    }
+
+    /// Shortens the wait for each answer to this limit, which began with the request.
+    pub fn shorten(&mut self, limit: Option<Duration>) {
+        let Some(limit) = limit else {
+            return;
+        };
+        for open in &mut self.0 {
+            let until = open.since.checked_add(limit);
+            open.until = open.until.into_iter().chain(until).min();
         }
     }
 

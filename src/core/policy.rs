@@ -392,12 +392,13 @@ impl Policy {
             1 => " with a rule".to_owned(),
             n => format!(" with {n} rules"),
         };
-        let own = format!("{default}{rules}");
-        let others = self.restrictions.iter().map(Self::summary);
-        std::iter::once(own)
-            .chain(others)
-            .collect::<Vec<_>>()
-            .join(" and ")
+        let mut parts = vec![format!("{default}{rules}")];
+        for other in self.restrictions.iter().map(Self::summary) {
+            if !parts.contains(&other) {
+                parts.push(other);
+            }
+        }
+        parts.join(" and ")
     }
 
     /// Returns the name of the mode or preset, with its label.

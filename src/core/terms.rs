@@ -80,6 +80,9 @@ impl Terms {
 pub struct CallerTerms {
     /// The client.
     pub client: ClientId,
+    /// Whether the client has settings of its own. All others have those of the hub, as those of the HTTP server, of which
+    /// each request is a client.
+    pub has_own_settings: bool,
     /// Its terms.
     pub terms: Terms,
     /// Options of its own definition of the agent, with the tools that it refused when it opened the session.

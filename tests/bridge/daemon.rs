@@ -5,6 +5,7 @@ mod attach;
 pub mod client;
 mod defined_agents;
 mod files;
+mod joins;
 mod kills;
 mod lifecycle;
 mod reconnect;

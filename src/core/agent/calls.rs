@@ -18,6 +18,7 @@ use crate::core::effect::{AgentId, Effect, Measure};
 use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::core::event::{CallId, Elicitation};
 use crate::core::limits::Timeout;
+use crate::core::policy::{self, Subject};
 use crate::core::request_key::RequestKey;
 use crate::proto::wire::{
     AuthenticateParams, UpdateEnvironmentParams, UpdateEnvironmentResult, Variables, WhenBusy,
@@ -238,8 +239,22 @@ impl AgentMachine {
             return false;
         }
         let number = connection.number;
+        // Questions of a sign-in are part of what the client itself requested.
+        let signs_in = match &asked.call {
+            Some(call) => matches!(connection.calls.get(call), Some(Call::Sign)),
+            None => connection
+                .calls
+                .values()
+                .any(|call| matches!(call, Call::Sign)),
+        };
+        let definition = self.specs.definition();
+        let subject = Subject::of_question(&asked.elicitation.message, "");
+        let own = cx.shared.settings.policy_of(definition);
+        let verdict = own.judge_in(&subject, &definition.spec.options);
+        let is_denied = !signs_in && verdict.effect == policy::Effect::Deny;
+        let denied_by = is_denied.then_some(verdict.by);
         let limit = self.limits(&cx.shared.settings).of(Timeout::Answer);
-        let declined = self.questions.ask(asked, number, limit, cx);
+        let declined = self.questions.ask(asked, number, limit, denied_by, cx);
         let is_open = declined.is_none();
         self.answer_questions(declined);
         is_open

@@ -21,6 +21,7 @@ use crate::core::turn::Question;
 use crate::proto::wire::{LedgerEntry, QuestionParams};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tracing::info;
 
 /// Open elicitations of an agent that belong to no session.
 pub(super) struct AgentQuestions {
@@ -57,16 +58,20 @@ impl AgentQuestions {
     }
 
     /// Sends an elicitation of this connection to the clients that can answer it within the limit. Returns the decision if
-    /// it was declined at once.
+    /// it was declined at once. `denied_by` is the rule of the policy that declines it.
     pub(super) fn ask(
         &mut self,
         asked: Elicitation<'_>,
         connection: u64,
         limit: Option<Duration>,
+        denied_by: Option<String>,
         cx: &mut AgentCx<'_>,
     ) -> Option<DecidedQuestion> {
-        if self.open.are_full() {
-            let by = DecisionSource::Policy(TOO_MANY_OPEN.to_owned());
+        let is_full = self.open.are_full();
+        let rule = denied_by.or_else(|| is_full.then(|| TOO_MANY_OPEN.to_owned()));
+        if let Some(rule) = rule {
+            info!("a question of the agent was declined: {rule}");
+            let by = DecisionSource::Policy(rule);
             return Some(DecidedQuestion {
                 connection,
                 key: asked.key,
@@ -126,6 +131,7 @@ impl AgentQuestions {
                 question,
                 options: elicitation_options(),
             },
+            subject: None,
             size: request.size(),
             request,
             asked: able,
@@ -304,7 +310,7 @@ mod tests {
     #[test]
     fn an_elicitation_that_no_client_can_answer_is_declined_at_once() {
         with_client(false, |questions, cx| {
-            let declined = questions.ask(asked(), CONNECTION, None, cx).unwrap();
+            let declined = questions.ask(asked(), CONNECTION, None, None, cx).unwrap();
             assert_eq!(declined.connection, CONNECTION);
             assert!(!declined.decision.approved());
             assert!(questions.end(cx).is_empty());
@@ -315,7 +321,11 @@ mod tests {
     fn an_elicitation_is_decided_once_and_for_its_connection_only() {
         with_client(true, |questions, cx| {
             let limit = Some(Duration::from_secs(1));
-            assert!(questions.ask(asked(), CONNECTION, limit, cx).is_none());
+            assert!(
+                questions
+                    .ask(asked(), CONNECTION, limit, None, cx)
+                    .is_none()
+            );
             let key = asked().key;
             assert!(questions.withdrawn(CONNECTION + 1, &key, cx).is_none());
             assert!(questions.withdrawn(CONNECTION, &key, cx).is_some());

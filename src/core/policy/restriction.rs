@@ -39,7 +39,8 @@ impl Policy {
             demand = demand.with_own_lists();
         }
         let mut both = self.clone();
-        let is_held = (self == caller && lists.is_none()) || self.restrictions.contains(&demand);
+        let is_held =
+            (lists.is_none() && self.has_part(caller)) || self.restrictions.contains(&demand);
         let forbids = demand.may_restrict_more()
             || (self.prefers_always() && !demand.prefers_always())
             || self.unanswered() < demand.unanswered();
@@ -47,6 +48,46 @@ impl Policy {
             both.restrictions.push(demand);
         }
         both
+    }
+
+    /// Returns `true` if the other policy, with its restrictions, is a part of this one.
+    fn has_part(&self, other: &Self) -> bool {
+        let alone = |policy: &Self| Self {
+            restrictions: Vec::new(),
+            ..policy.clone()
+        };
+        let mut theirs = other.restrictions.iter();
+        theirs.all(|restriction| self.restrictions.contains(restriction))
+            && alone(self) == alone(other)
+    }
+
+    /// Returns `true` if both policies have the same rules, lists and defaults, in whatever order and however often.
+    #[must_use]
+    pub fn judges_like(&self, other: &Self) -> bool {
+        let (own, theirs) = (self.parts(), other.parts());
+        let within = |some: &[&Self], all: &[&Self]| {
+            let is_in = |part: &&Self| all.iter().any(|other| part.has_rules_of(other));
+            some.iter().all(is_in)
+        };
+        self.prefers_always() == other.prefers_always()
+            && self.unanswered() == other.unanswered()
+            && within(&own, &theirs)
+            && within(&theirs, &own)
+    }
+
+    /// Returns the policy and its restrictions, also theirs.
+    fn parts(&self) -> Vec<&Self> {
+        let nested = self.restrictions.iter().flat_map(Self::parts);
+        std::iter::once(self).chain(nested).collect()
+    }
+
+    fn has_rules_of(&self, other: &Self) -> bool {
+        let preset = |policy: &Self| policy.preset.map(|preset| preset.name);
+        self.rules == other.rules
+            && self.mode == other.mode
+            && preset(self) == preset(other)
+            && self.lists == other.lists
+            && self.has_own_lists == other.has_own_lists
     }
 
     /// Returns this policy so that the tool lists of sessions do not count for it.

@@ -178,6 +178,19 @@ impl Subject {
         subject
     }
 
+    /// Creates the subject of a question to the user that is no call of a tool. It has the name of the tool by which
+    /// agents ask their user.
+    #[must_use]
+    pub fn of_question(message: &str, cwd: &str) -> Self {
+        Self {
+            kind: "other".to_owned(),
+            name: Some("AskUserQuestion".to_owned()),
+            title: Some(message.to_owned()),
+            cwd: cwd.to_owned(),
+            ..Self::default()
+        }
+    }
+
     /// Takes the name of the tool from the title, for an agent that is known to compose its titles so. A model chooses
     /// the argument in such a title, and a server the names of its tools: the name counts only if the text of the
     /// request, which the built-in tool composes, describes the same action.

@@ -385,8 +385,9 @@ impl Conversation {
             timer.shorten(cx.limits().of(Timeout::Prompt));
         }
         if let Some(turn) = self.turns.id().map(str::to_owned) {
-            self.terms
-                .show_changed_terms(&turn, &mut self.output, cx.clients);
+            let output = &mut self.output;
+            self.terms.show_changed_terms(&turn, output, cx.clients);
+            self.terms.show_asking_warning(&turn, output, cx.clients);
         }
     }
 

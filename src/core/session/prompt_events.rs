@@ -43,10 +43,11 @@ impl SessionMachine {
             let queued = self.talk.queue.prompt_of(turn_id)?;
             has_left(&queued.token).then(|| queued.take_over(token, caller))?
         };
-        if self.talk.turns.id() == Some(turn_id) {
-            self.talk.add_terms(caller, cx);
-        }
+        // The client gets the notices about its terms.
         self.join(token.client, cx);
+        if self.talk.turns.id() == Some(turn_id) {
+            self.decisions.add_terms(caller, &mut self.talk, cx);
+        }
         Some(former)
     }
 
@@ -129,7 +130,8 @@ impl SessionMachine {
         caller: Option<&CallerTerms>,
         cx: &mut Cx<'_>,
     ) -> Result<SteerResult, Error> {
-        self.prompting.steer(p, caller, &mut self.talk, cx)
+        let (decisions, talk) = (&mut self.decisions, &mut self.talk);
+        self.prompting.steer(p, caller, decisions, talk, cx)
     }
 
     /// Fails everything that needs the session at an agent, because it cannot be opened.

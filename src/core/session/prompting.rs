@@ -261,6 +261,7 @@ impl Prompting {
         &mut self,
         p: SteerParams,
         caller: Option<&CallerTerms>,
+        decisions: &mut Decisions,
         talk: &mut Conversation,
         cx: &mut Cx<'_>,
     ) -> Result<SteerResult, Error> {
@@ -282,7 +283,7 @@ impl Prompting {
             parts: &parts,
             degrade: p.degrade,
         })?;
-        talk.add_terms(caller, cx);
+        decisions.add_terms(caller, talk, cx);
         let message_id = message["id"].as_str().unwrap_or_default().to_owned();
         let data = to_raw(&json!({
             "messageId": message_id, "message": message, "steering": true,

@@ -33,6 +33,8 @@ pub struct PromptTerms {
     policy: Option<Policy>,
     /// Description of the change from the policy before, until a turn has shown it.
     change: Option<String>,
+    /// Client that sent the last prompt or joined its turn last; `None` for clients with the settings of the hub.
+    caller: Option<ClientId>,
     /// Clients that opened the session with its list of allowed tools, for which it counts.
     listing: Vec<ClientId>,
 }
@@ -117,15 +119,21 @@ impl SessionTerms {
         let terms = held.with_caller(&caller.terms, lists.as_ref());
         let own = Terms::of(cx.agent.definition, &cx.shared.settings);
         let last = kept.policy.as_ref().unwrap_or(&own.policy);
-        let change = (*last != terms.policy).then(|| {
+        let change = (!last.judges_like(&terms.policy)).then(|| {
+            let (now, before) = (terms.policy.summary(), last.summary());
+            let others = if now == before {
+                " with other rules or settings"
+            } else {
+                ""
+            };
             format!(
-                "this prompt runs under {}, the one before it under {}. Each prompt runs under the permissions of the \
-                 client that opened the session and of the client that sent the prompt; the stricter of both decide",
-                terms.policy.summary(),
-                last.summary(),
+                "this prompt runs under {now}, the one before it under {before}{others}. Each prompt runs under the \
+                 permissions of the client that opened the session and of the client that sent the prompt; the stricter \
+                 of both decide"
             )
         });
         kept.change = change;
+        kept.caller = caller.has_own_settings.then_some(caller.client);
         kept.policy = Some(terms.policy.clone());
         kept.stricter = (terms != own).then(|| Arc::new(terms));
         cx.terms.clone_from(&kept.stricter);

@@ -18,6 +18,7 @@ mod retries;
 mod settings;
 mod stages;
 mod storage;
+mod stricter_terms;
 mod timers;
 mod turns;
 

@@ -2,6 +2,7 @@
 
 use super::Server;
 use crate::harness::steps::{ask, end, say};
+use crate::harness::{FAKE_AGENT, World};
 use serde_json::{Value, json};
 
 pub fn user(id: &str, text: &str) -> Value {
@@ -278,5 +279,38 @@ fn answer_that_does_not_fit_is_not_reported_as_accepted() {
         assert!(text.contains(wanted), "{text}");
     }
     stream.read_until("[DONE]");
+    server.daemon.stop();
+}
+
+/// All clients of the HTTP server have the settings of the daemon: they learn it once in a session, also in one that another client began.
+#[test]
+fn chat_in_a_session_of_others_shows_that_the_agent_may_not_ask() {
+    let world = World::new();
+    let script = json!({"session/prompt": [[say("done"), end("end_turn")]]});
+    let modes =
+        json!({"currentModeId": "auto", "availableModes": [{"id": "auto", "name": "Auto"}]});
+    let session = json!([[{"reply": {"sessionId": "a", "modes": modes}}]]);
+    let script = json!({"session/new": session, "session/prompt": script["session/prompt"]});
+    let server = Server::start_in(world, &["--permissions", "deny"], &script);
+    let agent = server.daemon.world.script(&script);
+    let mut opener = server
+        .daemon
+        .client(&["--permissions", "deny", "--", FAKE_AGENT, &agent]);
+    opener.ensure("c");
+    opener.call(
+        "session/prompt",
+        &json!({"sessionId": "c", "message": "go"}),
+    );
+    let warnings = |id: &str| {
+        let chunks = server
+            .send("POST", "/api/chat", &submit(&[user(id, "hi")]))
+            .chunks();
+        let title = "The agent may run tools without asking";
+        chunks
+            .iter()
+            .filter(|chunk| chunk["data"]["title"] == title)
+            .count()
+    };
+    assert_eq!([warnings("u1"), warnings("u2")], [1, 0]);
     server.daemon.stop();
 }

@@ -336,6 +336,7 @@ impl Scopes {
         }
         Ok(Some(Box::new(CallerTerms {
             client: caller,
+            has_own_settings: self.of_caller().is_some(),
             terms,
             options,
         })))

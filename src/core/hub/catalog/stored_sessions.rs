@@ -6,7 +6,7 @@ use crate::core::agent_definition::AgentDefinition;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::cx::HubCx;
-use crate::core::hub::router::{Router, storage};
+use crate::core::hub::router::{Router, next_prompt, storage};
 use crate::core::ids::AgentRef;
 use crate::core::log::Identity;
 use crate::core::session::{SessionAgents, SessionMachine};
@@ -65,12 +65,8 @@ impl Catalog {
             .put_stored(identity.options, identity.wanted);
         session.talk.turns.set_cost(identity.cost);
         router.unloaded_mut().restore(&mut session);
-        if session.talk.terms.listing_clients().is_empty() {
-            // No client of this process has opened the session with its list of allowed tools.
-            let own = &router.agents().get(agent).spec().options;
-            session.talk.settings.keep_own_list(own);
-        }
         router.sessions_mut().insert(id.to_owned(), session);
+        next_prompt::drop_unclaimed_list(router, id);
         Ok(())
     }
 

@@ -83,6 +83,7 @@ pub(super) fn prompt(
         return catalog.with_session(router, id, cx, |session, cx| session.begin_turn(queued, cx));
     }
     if rests {
+        next_prompt::drop_unclaimed_list(router, id);
         room::make_room(router, id, agent, cx)?;
         next_prompt::ensure_agent(router, id, agent, cx)?;
     }
@@ -112,6 +113,7 @@ pub(super) fn set(
         return Err(out_of_order(STOPPING));
     }
     if rests {
+        next_prompt::drop_unclaimed_list(router, id);
         room::make_room(router, id, agent, cx)?;
         next_prompt::ensure_agent(router, id, agent, cx)?;
     }

@@ -45,6 +45,23 @@ pub(super) fn next_prompt(router: &mut Router, id: &str, cx: &mut HubCx<'_>) {
     }
 }
 
+/// Drops the list of allowed tools of a session that is about to be opened again, unless a client that opened the
+/// session with it is still connected.
+pub fn drop_unclaimed_list(router: &mut Router, id: &str) {
+    let Some(session) = router.sessions.get(id) else {
+        return;
+    };
+    let clients = &router.shared.clients;
+    let mut listing = session.talk.terms.listing_clients().iter();
+    if listing.any(|client| clients.get(*client).is_some()) {
+        return;
+    }
+    let own = router.agents.get(session.agent).spec().options.clone();
+    if let Some(session) = router.sessions.get_mut(id) {
+        session.talk.settings.keep_own_list(&own);
+    }
+}
+
 /// Makes sure that the session's agent is running or being started. The demo agent never takes over a
 /// session of another agent.
 pub fn ensure_agent(

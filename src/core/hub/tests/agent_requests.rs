@@ -11,12 +11,24 @@ use std::time::Instant;
 
 /// Returns a running turn of an agent to which files are served. The client is asked about each write.
 fn play() -> Play {
-    let now = Instant::now();
-    let mut settings = settings(now);
     let mut rule = Rule::new("rule \"writes\"".to_owned(), policy::Effect::Ask);
     rule.kind("edit").unwrap();
     let mut policy = Policy::default();
     policy.add(rule);
+    let mut play = starting(policy);
+    play.ready();
+    play.ensure(json!({}));
+    let open = play.sent();
+    play.answer(&open, &json!({"sessionId": "S"}));
+    play.ask(Command::Prompt(params(json!({"message": "go"}))));
+    play.sent();
+    play
+}
+
+/// Returns a client and an agent that is starting, to which files are served.
+fn starting(policy: Policy) -> Play {
+    let now = Instant::now();
+    let mut settings = settings(now);
     settings.policy = policy;
     let served = HostServices {
         write_files: true,
@@ -33,12 +45,6 @@ fn play() -> Play {
         json!({"protocolVersion": 1, "capabilities": {"permissions": true, "questions": true}});
     play.ask(Command::Initialize(params(initialize)));
     play.ask(Command::Connect(params(json!({}))));
-    play.ready();
-    play.ensure(json!({}));
-    let open = play.sent();
-    play.answer(&open, &json!({"sessionId": "S"}));
-    play.ask(Command::Prompt(params(json!({"message": "go"}))));
-    play.sent();
     play
 }
 
@@ -83,6 +89,28 @@ fn open_questions_are_bounded_in_bytes() {
     let declined = ask_user(&mut play, 3, 1);
     assert_eq!(declined["id"], 3, "{declined}");
     assert_eq!(declined["result"]["action"], "decline", "{declined}");
+}
+
+/// A sign-in is what the client itself requested; its questions are not those of the agent's work.
+#[test]
+fn policy_declines_questions_outside_of_sessions_but_not_those_of_a_sign_in() {
+    let mut play = starting(Policy::from(policy::Mode::Deny));
+    let hello = play.sent();
+    let methods = json!([{"id": "web", "name": "Web"}]);
+    let ready = json!({"protocolVersion": 1, "agentCapabilities": {}, "authMethods": methods});
+    play.answer(&hello, &ready);
+    let ask = |play: &mut Play, id: u64, of: &Value| {
+        let params = json!({"requestId": of, "mode": "url", "message": "go", "url": "https://x.invalid/", "elicitationId": "e"});
+        play.say(
+            &json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params}),
+        )
+    };
+    let declined = ask(&mut play, 1, &Value::Null);
+    assert_eq!(declined["result"]["action"], "decline", "{declined}");
+    play.ask(Command::Authenticate(params(json!({"methodId": "web"}))));
+    let sign_in = play.sent();
+    assert_eq!(ask(&mut play, 2, &sign_in["id"]), Value::Null);
+    assert_eq!(ask(&mut play, 3, &Value::Null), Value::Null);
 }
 
 #[test]

@@ -14,16 +14,21 @@ use crate::core::dialect::AgentAnswer;
 use crate::core::host::Ticket;
 use crate::core::limits::Timeout;
 use crate::core::log::Record;
+use crate::core::policy::{Effect, Subject};
 use crate::core::request_key::RequestKey;
 use crate::core::session::conversation::acp_clients::own_answer;
 use crate::core::session::decisions::updated_call::updated_call;
 use crate::core::session::{Conversation, Decisions, UndeliveredFeedback};
 use crate::core::shared::RequestOwner;
+use crate::core::terms::CallerTerms;
 use crate::core::timeout_error::millis;
 use crate::core::turn::written;
 use crate::proto::wire::{ClientCapabilities, LedgerEntry};
 use std::sync::Arc;
 use tracing::debug;
+
+/// Reason that follows the rule by which an open request is refused, since the clients were asked before.
+const SINCE: &str = "since the permissions of this session changed";
 
 /// A question about to be sent to clients.
 pub struct RequestDraft<'a> {
@@ -32,6 +37,8 @@ pub struct RequestDraft<'a> {
     /// The file or terminal request that is judged; `None` for a request of the agent itself.
     pub ticket: Option<Ticket>,
     pub about: OpenRequestKind,
+    /// Subject for the policy; `None` if it has decided.
+    pub subject: Option<Box<Subject>>,
     /// Ledger entry without the decision.
     pub entry: LedgerEntry,
 }
@@ -72,6 +79,7 @@ impl Decisions {
             until,
             turn_id: asking.turn_id,
             about: asking.about,
+            subject: asking.subject,
             size: request.size(),
             request,
             asked,
@@ -326,6 +334,55 @@ impl Decisions {
             };
             self.withdraw_request(&open, &decision.by, talk, cx.clients);
             self.decide(open, &decision, talk, cx);
+        }
+    }
+
+    /// Adds the terms of a client that steers or takes over the running turn.
+    pub fn add_terms(
+        &mut self,
+        caller: Option<&CallerTerms>,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
+        talk.add_terms(caller, cx);
+        self.judge_again(talk, cx);
+    }
+
+    /// Judges the open requests by the policy that holds now. Those that it denies are refused. The others stay open, no
+    /// longer than the limit on answers that holds now.
+    pub fn judge_again(&mut self, talk: &mut Conversation, cx: &mut Cx<'_>) {
+        if talk.output.requests().is_empty() {
+            return;
+        }
+        let limit = cx.limits().of(Timeout::Answer);
+        talk.output.requests_mut().shorten(limit);
+        let mut denied = Vec::new();
+        for open in talk.output.requests().iter() {
+            let Some(subject) = &open.subject else {
+                continue;
+            };
+            let verdict = self.verdict(subject, talk, cx);
+            if verdict.effect == Effect::Deny {
+                denied.push((open.id, format!("{}, {SINCE}", verdict.by)));
+            }
+        }
+        for (id, by) in denied {
+            let Some(open) = talk.output.requests_mut().take(id) else {
+                continue;
+            };
+            let by = DecisionSource::Policy(by);
+            self.withdraw_request(&open, &by, talk, cx.clients);
+            let refused = Decision::of(false, false, open.about.options(), by);
+            if !open.about.question().is_permission() {
+                self.show_declined_question(
+                    &open.turn_id,
+                    open.about.question(),
+                    &refused,
+                    talk,
+                    cx,
+                );
+            }
+            self.decide(open, &refused, talk, cx);
         }
     }
 

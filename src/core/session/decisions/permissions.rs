@@ -80,6 +80,7 @@ impl Decisions {
             return;
         };
         let is_gate = is_gate(&subject, permission);
+        let kept = (!automatic).then(|| Box::new(subject.clone()));
         let what = if is_gate { "question" } else { what };
         let mut entry = entry(what, &question.id, &tool_call, subject);
         entry.tool_call = written(&permission.tool);
@@ -97,6 +98,7 @@ impl Decisions {
             key: &permission.key,
             ticket,
             about,
+            subject: kept,
             entry,
         };
         match course {

@@ -6,15 +6,17 @@ use crate::core::client_requests::{OpenRequest, OpenRequestKind, TOO_MANY_OPEN};
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource, elicitation_options};
 use crate::core::dialect::AgentAnswer;
+use crate::core::error::clip;
 use crate::core::event::{Elicitation, ToolUpdate};
 use crate::core::limits::Timeout;
 use crate::core::policy::{Effect, Subject, ToolProperties};
 use crate::core::request_key::RequestKey;
 use crate::core::session::decisions::client_requests::RequestDraft;
 use crate::core::session::decisions::updated_call::updated_call;
+use crate::core::session::policy_notices::PolicyNotice;
 use crate::core::session::{Conversation, Decisions};
 use crate::core::timeout_error::millis;
-use crate::core::turn::with_call_id;
+use crate::core::turn::{Question, with_call_id};
 use crate::proto::wire::{AskedTool, LedgerEntry, QuestionParams};
 use serde_json::value::RawValue;
 use tracing::debug;
@@ -43,6 +45,8 @@ impl Decisions {
             return;
         }
         let title = asked.elicitation.message.clone();
+        let subject = Subject::of_question(&title, &talk.cwd);
+        let verdict = self.verdict(&subject, talk, cx);
         talk.note_activity(cx.now, "question", cx.clients);
         let mut shown = None;
         talk.turns
@@ -64,10 +68,23 @@ impl Decisions {
             title: Some(title),
             ..LedgerEntry::default()
         };
+        if verdict.effect == Effect::Deny {
+            let by = DecisionSource::Policy(verdict.by);
+            let declined = Decision::of(false, false, &elicitation_options(), by);
+            self.show_declined_question(&turn_id, &question, &declined, talk, cx);
+            talk.turns
+                .with_turn_of(&turn_id, &mut talk.output, cx.clients, |turn, sink| {
+                    turn.decide(&question, &declined, sink);
+                });
+            self.log_decision(&turn_id, entry, &declined, talk, cx);
+            answer(&asked.key, &declined, cx);
+            return;
+        }
         let asking = RequestDraft {
             turn_id,
             key: &asked.key,
             ticket: None,
+            subject: Some(Box::new(subject)),
             about: OpenRequestKind::Question {
                 question,
                 options: elicitation_options(),
@@ -78,6 +95,28 @@ impl Decisions {
         let renamed = asked.acp.and_then(own);
         let original = renamed.as_deref().or(asked.acp);
         self.ask_user(asking, tool_call, original, talk, cx);
+    }
+
+    /// Shows a notice that the policy declines a question to the user.
+    pub fn show_declined_question(
+        &mut self,
+        turn_id: &str,
+        question: &Question,
+        declined: &Decision,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
+        let message = question.elicitation.as_ref();
+        let message = message.map_or("", |elicitation| &elicitation.message);
+        let rule = declined.by.rule().unwrap_or_default();
+        let description = format!("{:?} was not asked: {rule}", clip(message));
+        let notice = PolicyNotice {
+            severity: "info",
+            title: "The policy declined a question of the agent",
+            description: &description,
+            call: None,
+        };
+        notice.show(Some(turn_id), &mut talk.output, cx.clients);
     }
 
     /// Sends a question for the user to the clients.

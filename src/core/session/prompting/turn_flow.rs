@@ -143,6 +143,8 @@ impl Prompting {
             connection.send(lines);
         }
         self.send_first_notices(&turn_id, &skipped, &late, talk, cx.clients);
+        // Requests of a background turn are under the terms of the last prompt.
+        decisions.judge_again(talk, cx);
         Ok(())
     }
 

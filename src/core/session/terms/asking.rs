@@ -6,6 +6,7 @@ use super::super::policy_notices::PolicyNotice;
 use super::super::settings::SessionSettings;
 use super::{SessionOutput, SessionTerms, WatchedSession};
 use crate::core::asking::asking_fault;
+use crate::core::client::ClientId;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::dialects::traits;
@@ -28,8 +29,10 @@ pub struct AskingWatch {
     chosen: Option<String>,
     /// Warning that holds now.
     warning: Option<String>,
-    /// `true` until a turn has shown the warning.
-    is_new: bool,
+    /// Last warning, also while no policy needs it.
+    last: Option<String>,
+    /// Clients that a turn has shown the last warning; `None` stands for those with the settings of the hub.
+    informed: Vec<Option<ClientId>>,
 }
 
 impl SessionTerms {
@@ -69,7 +72,8 @@ impl SessionTerms {
         self.asking.as_deref()?.warning.as_deref()
     }
 
-    /// Updates the warning. A new one is shown in the running turn, else in the next one.
+    /// Updates the warning. A new one is shown in the running turn, else in the next one, and in the first turn of each
+    /// further client.
     pub fn watch_asking(
         &mut self,
         failed: Option<&str>,
@@ -88,15 +92,19 @@ impl SessionTerms {
         if let Some(warning) = &warning {
             info!(session = output.session(), "{MAY_NOT_ASK}: {warning}");
         }
+        let is_needed = needs_asking(settings, cx);
         let watch = self.asking.get_or_insert_default();
-        watch.is_new = warning.is_some();
+        if is_needed && watch.last != warning {
+            watch.informed.clear();
+            watch.last.clone_from(&warning);
+        }
         watch.warning = warning;
         if let Some(turn) = turn {
             self.show_asking_warning(turn, output, cx.clients);
         }
     }
 
-    /// Shows the warning in a turn, unless an earlier turn did.
+    /// Shows the warning in a turn, unless an earlier turn has shown it to the client of this one.
     pub fn show_asking_warning(
         &mut self,
         turn_id: &str,
@@ -106,14 +114,25 @@ impl SessionTerms {
         let Some(watch) = self.asking.as_deref_mut() else {
             return;
         };
-        let is_new = std::mem::take(&mut watch.is_new);
-        let Some(warning) = watch.warning.clone().filter(|_| is_new) else {
+        let caller = self.prompt.as_ref().and_then(|terms| terms.caller);
+        let Some(warning) = &watch.warning else {
             return;
         };
+        if watch.informed.contains(&caller) {
+            return;
+        }
+        let subscribers = output.subscribers();
+        let is_there = |client: &Option<ClientId>| client.is_none_or(|id| subscribers.has(id));
+        watch.informed.retain(is_there);
+        let readers = subscribers.iter().filter(|other| other.subscription.chunks);
+        watch
+            .informed
+            .extend(readers.map(|other| Some(other.client)));
+        watch.informed.push(caller);
         let notice = PolicyNotice {
             severity: "warning",
             title: MAY_NOT_ASK,
-            description: &warning,
+            description: warning,
             call: None,
         };
         notice.show(Some(turn_id), output, clients);
