@@ -115,6 +115,7 @@ impl SessionMachine {
             missed,
             not_restored: Vec::new(),
             differing_settings: Vec::new(),
+            agent_command: None,
             warning,
             chosen_mode: None,
             policy_warning: None,

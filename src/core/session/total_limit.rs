@@ -14,7 +14,7 @@ impl SessionMachine {
     #[must_use]
     pub fn awaits(&self, token: Token) -> bool {
         let opens = match &self.talk.stage {
-            Stage::Opening(restore) => restore.waiters().contains(&token),
+            Stage::Opening(restore) => restore.waiters().iter().any(|waiter| waiter.token == token),
             Stage::Live { .. } | Stage::Resting => false,
         };
         let runs = self.talk.turns.prompted().is_some_and(|r| r.token == token);
@@ -38,7 +38,7 @@ impl SessionMachine {
         if self.talk.queue.take_call(token).is_some() {
             self.talk.notify_queue(cx.clients);
         } else if let Stage::Opening(restore) = &mut self.talk.stage {
-            restore.waiters_mut().retain(|waiter| *waiter != token);
+            restore.waiters_mut().retain(|waiter| waiter.token != token);
         }
         cx.clients.reply(token, Err(error.clone()));
         let is_needed = match &self.talk.stage {

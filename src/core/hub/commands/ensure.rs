@@ -9,11 +9,11 @@ use crate::core::hub::cx::HubCx;
 use crate::core::hub::lifecycle::total_limits::{self, CallPlace, GivenLimit, TotalLimits};
 use crate::core::hub::router::{Router, next_prompt, room, storage};
 use crate::core::ids::AgentRef;
-use crate::core::session::{Given, RequiredSettings, SessionAgents, SessionMachine, Stage};
+use crate::core::session::{Given, RequiredSettings, SessionAgents, SessionMachine, Stage, Waiter};
 use crate::core::terms::own_lists;
 use crate::core::{mcp, options, output_schema};
 use crate::proto::wire::{
-    EnsureParams, McpServer, Memory, Protocol, Recovery, Rung, SessionOptions, Strategy,
+    EnsureParams, McpServer, Memory, Recovery, Rung, SessionOptions, Strategy,
 };
 
 pub(super) fn ensure(
@@ -69,17 +69,13 @@ pub(super) fn ensure(
         session.replace_opening(&p.strategy, cx)
     });
     let cwd = cwd.or(replaced.flatten());
-    let protocol = router.agents().get(agent).spec().protocol;
-    let differing = catalog.differing_settings(router, id, &p.mcp_servers)?;
     // Only clients of a daemon have terms of their own.
     let refused = if router.shared().is_resident {
         p.options.disallowed_tools.clone()
     } else {
         Vec::new()
     };
-    if let Some(session) = router.sessions_mut().get_mut(id).filter(|_| !moves)
-        && ensured_already(session, token, &p, differing, (stopping, protocol), cx)?
-    {
+    if !moves && ensured_already(catalog, router, (id, agent), token, &p, cx)? {
         catalog.scopes_mut().note_refused(id, refused);
         return Ok(());
     }
@@ -102,6 +98,7 @@ pub(super) fn ensure(
         (*p.options).clone(),
         &p.mcp_servers,
     )?;
+    let caller = catalog.caller_settings_for(router, id, agent, &p.options, &[])?;
     if !router.sessions().contains_key(id) {
         add_session(router, id, agent, cwd.unwrap_or(base), &p, cx)?;
         router.with(id, cx, |session, cx| {
@@ -111,7 +108,8 @@ pub(super) fn ensure(
     if moves {
         catalog.with_session(router, id, cx, |session, cx| session.hand_over(agent, cx))?;
     }
-    begin_ensured(router, token, id, p, options, cx);
+    let waiter = Waiter { token, caller };
+    begin_ensured(router, waiter, id, p, options, cx);
     catalog.scopes_mut().note_refused(id, refused);
     Ok(())
 }
@@ -145,9 +143,9 @@ fn add_session(
 }
 
 /// Begins the opening of a session with checked options.
-pub(super) fn begin_ensured(
+fn begin_ensured(
     router: &mut Router,
-    token: Token,
+    waiter: Waiter,
     id: &str,
     p: EnsureParams,
     options: SessionOptions,
@@ -179,8 +177,8 @@ pub(super) fn begin_ensured(
         session
             .talk
             .terms
-            .claim_lists(token.client, &p.options, &session.talk.output);
-        session.begin_opening(strategy, vec![token]);
+            .claim_lists(waiter.token.client, &p.options, &session.talk.output);
+        session.begin_opening(strategy, vec![waiter]);
         session.require(required);
         if let Some(connection) = &mut cx.agent.connection {
             connection.directory.remove(&session.id);
@@ -264,20 +262,29 @@ fn check_params(p: &EnsureParams) -> Result<(), Error> {
 /// Returns `true` if the session is already live or being opened as requested. In that case the call is
 /// answered, or will be when the session is open.
 fn ensured_already(
-    session: &mut SessionMachine,
+    catalog: &Catalog,
+    router: &mut Router,
+    (id, agent): (&str, AgentRef),
     token: Token,
     p: &EnsureParams,
-    differing_settings: Vec<String>,
-    (stopping, protocol): (bool, Protocol),
     cx: &mut HubCx<'_>,
 ) -> Result<bool, Error> {
+    if !router.sessions().contains_key(id) {
+        return Ok(false);
+    }
+    let caller = catalog.caller_settings_for(router, id, agent, &p.options, &p.mcp_servers)?;
+    let machine = router.agents().get(agent);
+    let (stopping, protocol) = (machine.is_stopping(), machine.spec().protocol);
+    let Some(session) = router.sessions_mut().get_mut(id) else {
+        return Ok(false);
+    };
     match &mut session.talk.stage {
         Stage::Opening(restore) => {
             session
                 .talk
                 .settings
                 .must_have(&session.talk.id, &p.options)?;
-            restore.waiters_mut().push(token);
+            restore.waiters_mut().push(Waiter { token, caller });
             session
                 .talk
                 .terms
@@ -285,10 +292,8 @@ fn ensured_already(
             Ok(true)
         }
         Stage::Live { .. } if p.strategy == Strategy::Auto && !stopping => {
-            session
-                .talk
-                .settings
-                .must_have(&session.talk.id, &p.options)?;
+            let settings = &session.talk.settings;
+            settings.must_have(&session.talk.id, &settings.missing_of(&p.options))?;
             session
                 .talk
                 .terms
@@ -307,7 +312,8 @@ fn ensured_already(
                 reinjected: 0,
                 missed: 0,
                 not_restored: session.talk.settings.changed_since(&p.options),
-                differing_settings,
+                differing_settings: Vec::new(),
+                agent_command: None,
                 warning: None,
                 chosen_mode: None,
                 policy_warning: None,
@@ -315,6 +321,7 @@ fn ensured_already(
                 instructions_in_prompt: false,
             };
             session.talk.terms.fill_asking(&mut recovery);
+            caller.fill(&session.talk.settings, &mut recovery);
             let result = session.result(recovery, protocol);
             cx.clients
                 .reply(token, Ok(Reply::Session(Box::new(result))));

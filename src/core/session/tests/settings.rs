@@ -3,9 +3,10 @@
 use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::client::Token;
-use crate::core::session::RequiredSettings;
+use crate::core::session::settings::SessionSettings;
+use crate::core::session::{CallerSettings, RequiredSettings, Waiter};
 use crate::core::setting::{ChosenSettings, Setting};
-use crate::proto::wire::{SessionOptions, Strategy};
+use crate::proto::wire::{Protocol, SessionOptions, Strategy};
 use On::{Answer, Ensure, Refuse, Set, Update, Wait};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -183,7 +184,13 @@ fn session_is_not_opened_without_a_required_mode() {
     t.act(|s, cx| s.set_options(wish.clone(), &wish, cx.agent.spec.protocol));
     t.act(|s, cx| {
         let required = RequiredSettings::of(&wish, None, true);
-        s.begin_opening(Strategy::Auto, vec![Token::first(77)]);
+        s.begin_opening(
+            Strategy::Auto,
+            vec![Waiter {
+                token: Token::first(77),
+                caller: CallerSettings::default(),
+            }],
+        );
         s.require(required);
         s.continue_restore(cx);
     });
@@ -266,4 +273,50 @@ fn answer_for_an_earlier_opening_is_ignored() {
         (Answer(json!({})), &[]),
     ]);
     assert_eq!(state_mode(&t).as_deref(), Some("plan"));
+}
+
+fn options(options: Value) -> SessionOptions {
+    serde_json::from_value(options).unwrap()
+}
+
+/// What the client asks for, the definition by which the session was opened, and what differs. The session was opened in
+/// `plan`, with the model `large`, and a client changed the mode to `code`.
+#[test]
+fn session_is_compared_as_it_is_now() {
+    let mut settings = SessionSettings::default();
+    let opened = json!({"mode": "plan", "model": "large", "effort": "high", "disallowedTools": ["Bash", "Edit"]});
+    let opened = options(opened);
+    settings.set_options(opened.clone(), &opened, Protocol::Acp);
+    let state = json!({"modes": {"currentModeId": "code", "availableModes": [
+        {"id": "plan", "name": "Plan"}, {"id": "code", "name": "Code"}]}});
+    settings.extend_state(state.as_object().unwrap());
+    for (own, held, differing) in [
+        (json!({}), json!({}), &[][..]),
+        (json!({"mode": "code"}), json!({"mode": "plan"}), &[]),
+        (json!({"mode": "Code"}), json!({}), &[]),
+        (json!({"mode": "plan"}), json!({"mode": "plan"}), &["mode"]),
+        (json!({}), json!({"mode": "plan"}), &[]),
+        (json!({}), json!({"mode": "code"}), &["mode"]),
+        (json!({"model": "large"}), json!({}), &[]),
+        (json!({"model": "small"}), json!({}), &["model"]),
+        (json!({}), json!({"model": "large"}), &["model"]),
+        (json!({"effort": "high"}), json!({}), &[]),
+        (
+            json!({"effort": "low"}),
+            json!({"effort": "low"}),
+            &["options"],
+        ),
+        (json!({}), json!({"effort": "high"}), &["options"]),
+        (json!({}), json!({"effort": "low"}), &[]),
+        (json!({"disallowedTools": ["Edit"]}), json!({}), &[]),
+        (
+            json!({"disallowedTools": ["Write"]}),
+            json!({}),
+            &["options"],
+        ),
+    ] {
+        let case = format!("{own} {held}");
+        let names = settings.differing(&options(own), &options(held));
+        assert_eq!(names, differing, "{case}");
+    }
 }
