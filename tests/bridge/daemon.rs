@@ -7,6 +7,7 @@ mod defined_agents;
 mod files;
 mod kills;
 mod lifecycle;
+mod options;
 mod reconnect;
 mod runs;
 mod settings;

@@ -24,6 +24,8 @@ use std::collections::VecDeque;
 pub struct SessionSettings {
     /// Options that the session is opened with.
     options: SharedValue<SessionOptions>,
+    /// Options of the agent's definition with which the session was opened last.
+    defined: SharedValue<SessionOptions>,
     /// Modes, models, options, commands, title and context, under the agent's own names.
     state: Map<String, Value>,
     /// Bytes of state received and shown, which limits how often the log repeats the state.
@@ -38,6 +40,7 @@ impl Default for SessionSettings {
     fn default() -> Self {
         Self {
             options: SharedValue::no_options(),
+            defined: SharedValue::no_options(),
             state: Map::new(),
             shown: OutputBudget::default(),
             wanted: ChosenSettings::default(),
@@ -94,6 +97,40 @@ impl SessionSettings {
         self.wanted.has(setting, &self.state)
     }
 
+    /// Returns the options of the agent's definition with which the session was opened last.
+    #[must_use]
+    pub fn defined(&self) -> &SharedValue<SessionOptions> {
+        &self.defined
+    }
+
+    /// Sets the options of the agent's definition with which the session is opened.
+    pub fn set_defined(&mut self, defined: &SessionOptions) {
+        if *self.defined != *defined {
+            self.defined = defined.clone().into();
+        }
+    }
+
+    /// Returns the options of the agent's definition that hold if the session is opened now: all of them, unless it was
+    /// opened with them before. What was set in the session since then stays.
+    #[must_use]
+    pub fn newly_defined(&self, defined: &SessionOptions) -> SessionOptions {
+        if *self.defined == *defined {
+            return SessionOptions::default();
+        }
+        let mut new = defined.clone();
+        let denied = &mut new.disallowed_tools;
+        if !denied.is_empty() {
+            let own = &self.options.disallowed_tools;
+            let own: Vec<String> = own
+                .iter()
+                .filter(|tool| !denied.contains(tool))
+                .cloned()
+                .collect();
+            denied.extend(own);
+        }
+        new
+    }
+
     /// Replaces options and settings by stored ones.
     pub fn put_stored(
         &mut self,
@@ -101,6 +138,7 @@ impl SessionSettings {
         wanted: ChosenSettings,
     ) {
         self.options = options.unwrap_or_else(SharedValue::no_options);
+        self.defined = SharedValue::no_options();
         self.wanted = wanted;
     }
 

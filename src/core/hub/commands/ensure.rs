@@ -90,14 +90,8 @@ pub(super) fn ensure(
     if p.fork && !traits(protocol).forks {
         return Err(invalid("fork", "ACP agents do not support it"));
     }
-    let options = checked_options(
-        catalog,
-        router,
-        id,
-        agent,
-        (*p.options).clone(),
-        &p.mcp_servers,
-    )?;
+    let asked = asked_options(router, id, agent, &p.options);
+    let options = checked_options(catalog, router, id, agent, asked.clone(), &p.mcp_servers)?;
     let caller = catalog.caller_settings_for(router, id, agent, &p.options, &[])?;
     if !router.sessions().contains_key(id) {
         add_session(router, id, agent, cwd.unwrap_or(base), &p, cx)?;
@@ -108,8 +102,12 @@ pub(super) fn ensure(
     if moves {
         catalog.with_session(router, id, cx, |session, cx| session.hand_over(agent, cx))?;
     }
-    let waiter = Waiter { token, caller };
-    begin_ensured(router, waiter, id, p, options, cx);
+    let opening = AskedOpening {
+        waiter: Waiter { token, caller },
+        asked,
+        options,
+    };
+    begin_ensured(router, id, p, opening, cx);
     catalog.scopes_mut().note_refused(id, refused);
     Ok(())
 }
@@ -142,15 +140,28 @@ fn add_session(
     Ok(())
 }
 
+/// Opening of a session that a call asks for.
+struct AskedOpening {
+    waiter: Waiter,
+    /// Options that the client asks for; see [`asked_options`].
+    asked: SessionOptions,
+    /// Checked options of the session.
+    options: SessionOptions,
+}
+
 /// Begins the opening of a session with checked options.
 fn begin_ensured(
     router: &mut Router,
-    waiter: Waiter,
     id: &str,
     p: EnsureParams,
-    options: SessionOptions,
+    opening: AskedOpening,
     cx: &mut HubCx<'_>,
 ) {
+    let AskedOpening {
+        waiter,
+        asked,
+        options,
+    } = opening;
     // The client asked to adopt a session; a new one must not take its place.
     let strategy = match p.strategy {
         Strategy::Auto if p.agent_session_id.is_some() => {
@@ -172,8 +183,9 @@ fn begin_ensured(
             session.acp_setup = p.acp;
         }
         let is_new = session.talk.output.log().identity().is_none();
-        let required = RequiredSettings::of(&p.options, p.strict, is_new);
-        session.set_options(options, &p.options, protocol);
+        let required = RequiredSettings::of(&asked, p.strict, is_new);
+        session.set_options(options, &asked, protocol);
+        session.talk.settings.set_defined(&cx.agent.spec.options);
         session
             .talk
             .terms
@@ -204,6 +216,42 @@ pub(super) fn agent_to_open(
         agent,
         router.sessions().get(id).map(|session| session.agent),
     ))
+}
+
+/// Returns the options that a client asks for: those of the call, then those of its definition of the agent, unless the
+/// session was opened with them before.
+fn asked_options(
+    router: &Router,
+    id: &str,
+    agent: AgentRef,
+    wished: &SessionOptions,
+) -> SessionOptions {
+    let defined = &router.agents().get(agent).spec().options;
+    let session = router.sessions().get(id);
+    let new = session.map(|session| session.talk.settings.newly_defined(defined));
+    wished.clone().or(&new.unwrap_or_default())
+}
+
+/// Lets the options of the client whose call is being handled hold in a session that its prompt or setting opens, as in
+/// one that `session/ensure` opens.
+pub(super) fn ask_options(catalog: &Catalog, router: &mut Router, id: &str) -> Result<(), Error> {
+    let session = catalog.session(router, id)?;
+    let agent = session.agent;
+    if !session.is_resting() {
+        return Ok(());
+    }
+    let own = catalog.callers_definition(router, agent)?.unwrap_or(agent);
+    let spec = router.agents().get(own).spec();
+    let (protocol, defined) = (spec.protocol, spec.options.clone());
+    let asked = asked_options(router, id, own, &SessionOptions::default());
+    if !asked.is_empty() {
+        let options = checked_options(catalog, router, id, agent, asked.clone(), &[])?;
+        let session = catalog.session(router, id)?;
+        session.set_options(options, &asked, protocol);
+    }
+    let session = catalog.session(router, id)?;
+    session.talk.settings.set_defined(&defined);
+    Ok(())
 }
 
 /// Returns the checked options with which a session is to be opened.

@@ -279,8 +279,8 @@ fn options(options: Value) -> SessionOptions {
     serde_json::from_value(options).unwrap()
 }
 
-/// What the client asks for, the definition by which the session was opened, and what differs. The session was opened in
-/// `plan`, with the model `large`, and a client changed the mode to `code`.
+/// Each case has the options of the client, those of the definition by which the session was opened, and the differences.
+/// The session was opened in `plan`, with the model `large`, and a client changed the mode to `code`.
 #[test]
 fn session_is_compared_as_it_is_now() {
     let mut settings = SessionSettings::default();
@@ -319,4 +319,17 @@ fn session_is_compared_as_it_is_now() {
         let names = settings.differing(&options(own), &options(held));
         assert_eq!(names, differing, "{case}");
     }
+}
+
+#[test]
+fn options_of_a_definition_hold_for_the_next_opening_once() {
+    let mut settings = SessionSettings::default();
+    let before = options(json!({"mode": "code", "disallowedTools": ["Bash"]}));
+    settings.set_options(before.clone(), &before, Protocol::Acp);
+    let defined = options(json!({"mode": "plan", "disallowedTools": ["Edit"]}));
+    let all = options(json!({"mode": "plan", "disallowedTools": ["Edit", "Bash"]}));
+    assert_eq!(settings.newly_defined(&defined), all);
+    settings.set_defined(&defined);
+    assert!(settings.newly_defined(&defined).is_empty());
+    assert_eq!(settings.newly_defined(&before), before);
 }
