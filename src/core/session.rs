@@ -11,6 +11,7 @@
 
 mod abandoned;
 mod approvals;
+mod caller_settings;
 mod clients;
 mod conversation;
 mod decisions;
@@ -56,6 +57,7 @@ use super::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
 use crate::proto::wire::Strategy;
 pub use approvals::Approvals;
+pub use caller_settings::CallerSettings;
 pub use conversation::{Conversation, Stage};
 pub use decisions::Decisions;
 pub use decisions::unapproved_runs::{MAY_HAVE_RUN, RAN_UNAPPROVED, RUN_NOTICES};
@@ -68,6 +70,7 @@ pub use prompt_events::BackgroundEvent;
 pub use prompting::Prompting;
 pub use queue::{MAX_PROMPTS, Queue, Queued};
 pub use requests::{RequestOfAgent, Unapproved, has_stale_requests};
+pub use restore::Waiter;
 pub use restoring::RestoreEvent;
 pub use restoring::agent_ids::end_claim;
 use restoring::{RestoreStep, Restoring};

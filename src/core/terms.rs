@@ -6,7 +6,7 @@ use super::client::ClientId;
 use super::config::Settings;
 use super::limits::Limits;
 use super::policy::Policy;
-use crate::proto::wire::SessionOptions;
+use crate::proto::wire::{Recovery, SessionOptions};
 
 /// Returns `true` if the stricter of two values of a setting holds.
 #[must_use]
@@ -14,10 +14,10 @@ pub fn is_term(setting: &str) -> bool {
     matches!(setting, "permissions" | "limits")
 }
 
-/// Describes the settings in which a session that another client opened differs from the caller's; `None` if there are
-/// none.
+/// Describes the settings in which a session differs from those of the caller; `None` if there are none.
 #[must_use]
-pub fn differing_text(session: &str, differing: &[String]) -> Option<String> {
+pub fn differing_text(session: &str, recovery: &Recovery) -> Option<String> {
+    let differing = &recovery.differing_settings;
     let list = match differing.split_last()? {
         (only, []) => only.clone(),
         (last, others) => format!("{} and {last}", others.join(", ")),
@@ -30,8 +30,12 @@ pub fn differing_text(session: &str, differing: &[String]) -> Option<String> {
         }
         (false, _) => "yours are not used",
     };
+    let agent = recovery.agent_command.as_ref();
+    let agent = agent.map_or_else(String::new, |line| {
+        format!(". Its agent was started as {line:?}")
+    });
     Some(format!(
-        "session {session:?} was opened by another client with other {list}: {rule}. To use yours, close the session and open it again"
+        "session {session:?} differs from this client in {list}: {rule}{agent}. To use yours, close the session and open it again"
     ))
 }
 

@@ -8,6 +8,7 @@ mod files;
 mod joins;
 mod kills;
 mod lifecycle;
+mod options;
 mod reconnect;
 mod runs;
 mod settings;

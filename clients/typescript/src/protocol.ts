@@ -1524,12 +1524,16 @@ export interface Recovery {
    */
   notRestored: NotRestored[];
   /**
-   * Settings of this call, or of the caller's own configuration, in which the session differs because another client
-   * opened it: `permissions`, `limits`, `mode`, `model`, `options`, `instructions`, `mcpServers`, `environment`. Of
-   * the permissions and limits, the stricter of both hold for the caller's prompts; the others stay as they are
-   * until the session is closed and opened again. Only with rung `live`; absent if none differs.
+   * Settings of this call, or of the caller's own command line and configuration, in which the session, as it is now,
+   * differs, because another client opened it or a mode or model was changed since: `agent` (the caller has another
+   * agent of this name), `permissions`, `limits`, `mode`, `model`, `options`, `instructions`, `environment`,
+   * `childPerSession`, `mcpServers`. Of the permissions and limits, the stricter of both hold for the caller's prompts;
+   * the others stay as they are until the session is closed and opened again. Without a mode or model in `notRestored`.
+   * Absent if none differs.
    */
   differingSettings?: string[];
+  /** Command line of the session's agent, with secrets hidden, if `differingSettings` has `agent`. Absent if not. */
+  agentCommand?: string | null;
   /**
    * Why the agent may not have the session, or may remember another conversation, although it reported
    * success. Absent if there is no such evidence.

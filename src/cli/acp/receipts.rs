@@ -24,7 +24,7 @@ pub fn receipt_text(session: &str, recovery: &wire::Recovery) -> Option<String> 
             setting.setting, setting.message
         ));
     }
-    sentences.extend(differing_text(session, &recovery.differing_settings));
+    sentences.extend(differing_text(session, recovery));
     sentences.extend(recovery.warning.clone());
     (!sentences.is_empty()).then(|| sentences.join("; "))
 }

@@ -9,12 +9,14 @@ use super::state::ServerState;
 use super::token::random_hex;
 use super::turn_stream::{FollowedTurn, TurnStream};
 use crate::cli::connections::ClientAccess;
+use crate::core::terms::{differing_text, is_term};
+use crate::proto::wire::{Recovery, SessionResult};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Handles `POST /api/chat`.
@@ -47,7 +49,7 @@ async fn prompt(
         Some(id) => id,
         None => format!("regenerate-{}", new_id()?),
     };
-    ensure(&mut client, body).await?;
+    let recovery = ensure(&mut client, body).await?.recovery;
     let mut attached = client.attach(&body.id, None).await?;
     let running = attached.running.take();
     let mut followed = FollowedTurn {
@@ -63,23 +65,29 @@ async fn prompt(
         let params = prompt_params(&body.id, &turn, message);
         followed.prompt = Some(client.send("session/prompt", &params).await?);
     }
-    Ok(TurnStream::new(client, followed, body.approvals))
+    let turn = TurnStream::new(client, followed, body.approvals);
+    Ok(turn.with_note(differing_note(&body.id, &recovery)))
+}
+
+/// Returns the notice of the settings of the daemon that the session does not have, unless the stricter of both hold.
+fn differing_note(session: &str, recovery: &Recovery) -> Option<String> {
+    let mut names = recovery.differing_settings.iter();
+    let text = differing_text(session, recovery).filter(|_| !names.all(|name| is_term(name)))?;
+    let data = json!({ "severity": "warning", "title": "The session has other settings", "description": text });
+    Some(json!({ "type": "data-notice", "data": data, "transient": true }).to_string())
 }
 
 /// Opens the session. Starts its agent if that is not done by opening it: the demo agent without a name.
-async fn ensure(client: &mut NeutralClient, body: &ChatBody) -> Result<(), HttpFailure> {
+async fn ensure(client: &mut NeutralClient, body: &ChatBody) -> Result<SessionResult, HttpFailure> {
     let params = body.ensure_params();
-    let ensured = client.call::<Value>("session/ensure", &params).await;
+    let ensured = client.call("session/ensure", &params).await;
     if !ensured.as_ref().is_err_and(HttpFailure::is_out_of_order) {
-        return ensured.map(drop);
+        return ensured;
     }
     client
         .call::<Value>("agent/connect", &body.agent_params())
         .await?;
-    client
-        .call::<Value>("session/ensure", &params)
-        .await
-        .map(drop)
+    client.call("session/ensure", &params).await
 }
 
 async fn continue_turn(

@@ -57,6 +57,8 @@ pub struct TurnStream {
     /// Time at which the stream ends if nothing comes.
     deadline: Option<Deadline>,
     events: VecDeque<String>,
+    /// Chunk of acpipe that follows the first one of the turn.
+    note: Option<String>,
     has_ended: bool,
 }
 
@@ -81,8 +83,16 @@ impl TurnStream {
             last_seq,
             deadline: None,
             events: VecDeque::new(),
+            note: None,
             has_ended: false,
         }
+    }
+
+    /// Adds a chunk of acpipe after the first one of the turn.
+    #[must_use]
+    pub fn with_note(mut self, note: Option<String>) -> Self {
+        self.note = note;
+        self
     }
 
     /// Makes it the continuation of a message: answers questions, and knows the message's tool calls.
@@ -194,6 +204,7 @@ impl TurnStream {
             Passage::After(first) => self.events.extend([first, text.to_owned()]),
             Passage::Dropped => {}
         }
+        self.events.extend(self.note.take());
         self.step.observe(&facts);
         if facts.ends_turn() {
             self.end();

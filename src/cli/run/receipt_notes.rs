@@ -25,7 +25,7 @@ pub fn show_receipt_notes(id: &str, recovery: &Recovery, view: &mut RunView) {
         ));
     }
     let differing = &recovery.differing_settings;
-    if let Some(text) = differing_text(id, differing) {
+    if let Some(text) = differing_text(id, recovery) {
         // With stricter terms nothing is weaker than the user asked for.
         if differing.iter().all(|name| is_term(name)) {
             view.note(&text);

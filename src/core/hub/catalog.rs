@@ -20,8 +20,9 @@ use crate::core::client::ClientId;
 use crate::core::config::Settings;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::ids::AgentRef;
+use crate::core::session::CallerSettings;
 use crate::core::terms::CallerTerms;
-use crate::proto::wire::McpServer;
+use crate::proto::wire::{McpServer, SessionOptions};
 use scopes::Scopes;
 use searches::ProgramSearch;
 
@@ -119,23 +120,23 @@ impl Catalog {
         self.scopes.callers_definition(agents, shared, agent)
     }
 
-    /// Returns the names of the settings in which a session differs from those of the client whose call is being handled,
-    /// and from the MCP servers of the call.
-    pub(super) fn differing_settings(
+    /// Returns the settings of the client whose call is being handled, for the comparison with those of a session at this
+    /// agent. `servers` are the MCP servers of a call that joins the session.
+    pub(super) fn caller_settings_for(
         &self,
         router: &mut Router,
-        session: &str,
+        id: &str,
+        agent: AgentRef,
+        options: &SessionOptions,
         servers: &[McpServer],
-    ) -> Result<Vec<String>, Error> {
-        let id = session;
-        let Some(session) = router.sessions().get(id) else {
-            return Ok(Vec::new());
-        };
-        let agent = session.agent;
-        let has_others = !servers.is_empty() && servers != session.restoring.mcp_servers();
+    ) -> Result<CallerSettings, Error> {
+        let session = router.sessions().get(id);
+        let has_others = !servers.is_empty()
+            && session.is_some_and(|session| servers != session.restoring.mcp_servers());
         let (agents, shared) = router.agents_and_shared();
+        let place = (id, agent);
         self.scopes
-            .differing_settings(agents, shared, id, agent, has_others)
+            .caller_settings_for(agents, shared, place, options, has_others)
     }
 
     /// Returns the agent of this name by the settings of the client whose call is being handled.

@@ -10,7 +10,7 @@ pub mod reports;
 pub mod storage;
 pub mod updates;
 
-use crate::core::client::{ClientId, Notice, Token};
+use crate::core::client::{ClientId, Notice};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
@@ -25,7 +25,7 @@ use crate::core::session::output::SessionOutput;
 use crate::core::session::pending::RequiredSettings;
 use crate::core::session::preamble::Preamble;
 use crate::core::session::queue::Queue;
-use crate::core::session::restore::Restore;
+use crate::core::session::restore::{Restore, Waiter};
 use crate::core::session::session_agents::SessionAgents;
 use crate::core::session::settings::SessionSettings;
 use crate::core::session::stored_info::stored_info;
@@ -128,7 +128,7 @@ impl Conversation {
     }
 
     /// Starts the opening of the session; `waiters` are the client calls to answer when it is live.
-    pub fn begin_opening(&mut self, strategy: Strategy, waiters: Vec<Token>) {
+    pub fn begin_opening(&mut self, strategy: Strategy, waiters: Vec<Waiter>) {
         self.stage = Stage::Opening(Box::new(Restore::new(strategy, waiters)));
     }
 

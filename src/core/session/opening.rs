@@ -132,10 +132,12 @@ impl SessionMachine {
             // A prompt restored the session, so no response carries the state.
             self.talk.notify_state(cx.clients);
         }
-        for token in waiters {
-            let result = self.talk.result(recovery.clone(), cx.agent.spec.protocol);
+        for waiter in waiters {
+            let mut own = recovery.clone();
+            waiter.caller.fill(&self.talk.settings, &mut own);
+            let result = self.talk.result(own, cx.agent.spec.protocol);
             cx.clients
-                .reply(token, Ok(Reply::Session(Box::new(result))));
+                .reply(waiter.token, Ok(Reply::Session(Box::new(result))));
         }
         let restored = SessionRequest::Restored(Ok(Box::new(recovery)));
         cx.requests.push(restored);
@@ -179,7 +181,8 @@ impl SessionMachine {
             return;
         };
         let (call, last_call) = (restore.call(), restore.last_call());
-        let waiters = restore.into_waiters();
+        let waiters = restore.into_waiters().into_iter();
+        let waiters = waiters.map(|waiter| waiter.token);
         // A late response must not be mistaken for that of a later attempt.
         if let (Some(call), Some(connection)) = (call, &mut cx.agent.connection) {
             connection.calls.remove(&call);
@@ -190,7 +193,7 @@ impl SessionMachine {
         }
         let settings = self.talk.settings.pending_mut().take_queued().into_iter();
         let settings: Vec<Token> = settings.map(|(token, _)| token).collect();
-        for token in waiters.into_iter().chain(settings) {
+        for token in waiters.chain(settings) {
             cx.clients.reply(token, Err(error.clone()));
         }
         let is_retried = self

@@ -9,7 +9,7 @@ mod history;
 mod lookup;
 mod settings;
 
-use super::{RequiredSettings, SettingsRestore};
+use super::{CallerSettings, RequiredSettings, SettingsRestore};
 use crate::core::client::Token;
 use crate::core::cx::Cx;
 use crate::core::error::Error;
@@ -77,6 +77,15 @@ impl ClaimCheck {
     }
 }
 
+/// Client call that is answered when the session is live.
+#[derive(Debug)]
+pub struct Waiter {
+    /// The call.
+    pub token: Token,
+    /// Settings of the client, which its receipt compares with those of the session.
+    pub caller: CallerSettings,
+}
+
 /// Progress of a restore.
 #[derive(Debug, Default)]
 pub struct Restore {
@@ -85,7 +94,7 @@ pub struct Restore {
     /// Settings without which the session must not be opened.
     required: RequiredSettings,
     /// Client calls that are answered when the session is live.
-    waiters: Vec<Token>,
+    waiters: Vec<Waiter>,
     /// Check that no other session has got the agent's id of this one since.
     claim: ClaimCheck,
     /// Strategies to try; `None` until the agent has declared its capabilities.
@@ -116,7 +125,7 @@ pub struct Restore {
 impl Restore {
     /// Creates the restore by a strategy.
     #[must_use]
-    pub fn new(strategy: Strategy, waiters: Vec<Token>) -> Self {
+    pub fn new(strategy: Strategy, waiters: Vec<Waiter>) -> Self {
         Self {
             strategy,
             waiters,
@@ -146,18 +155,18 @@ impl Restore {
 
     /// Returns the client calls that are answered when the session is live.
     #[must_use]
-    pub fn waiters(&self) -> &[Token] {
+    pub fn waiters(&self) -> &[Waiter] {
         &self.waiters
     }
 
     /// Returns the client calls that are answered when the session is live, for changes.
-    pub fn waiters_mut(&mut self) -> &mut Vec<Token> {
+    pub fn waiters_mut(&mut self) -> &mut Vec<Waiter> {
         &mut self.waiters
     }
 
     /// Ends the restore; returns the client calls to answer.
     #[must_use]
-    pub fn into_waiters(self) -> Vec<Token> {
+    pub fn into_waiters(self) -> Vec<Waiter> {
         self.waiters
     }
 

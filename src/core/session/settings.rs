@@ -25,6 +25,8 @@ use std::collections::VecDeque;
 pub struct SessionSettings {
     /// Options that the session is opened with.
     options: SharedValue<SessionOptions>,
+    /// Options of the agent's definition with which the session was opened last.
+    defined: SharedValue<SessionOptions>,
     /// Modes, models, options, commands, title and context, under the agent's own names.
     state: Map<String, Value>,
     /// Bytes of state received and shown, which limits how often the log repeats the state.
@@ -39,6 +41,7 @@ impl Default for SessionSettings {
     fn default() -> Self {
         Self {
             options: SharedValue::no_options(),
+            defined: SharedValue::no_options(),
             state: Map::new(),
             shown: OutputBudget::default(),
             wanted: ChosenSettings::default(),
@@ -95,6 +98,40 @@ impl SessionSettings {
         self.wanted.has(setting, &self.state)
     }
 
+    /// Returns the options of the agent's definition with which the session was opened last.
+    #[must_use]
+    pub fn defined(&self) -> &SharedValue<SessionOptions> {
+        &self.defined
+    }
+
+    /// Sets the options of the agent's definition with which the session is opened.
+    pub fn set_defined(&mut self, defined: &SessionOptions) {
+        if *self.defined != *defined {
+            self.defined = defined.clone().into();
+        }
+    }
+
+    /// Returns the options of the agent's definition that hold if the session is opened now: all of them, unless it was
+    /// opened with them before. What was set in the session since then stays.
+    #[must_use]
+    pub fn newly_defined(&self, defined: &SessionOptions) -> SessionOptions {
+        if *self.defined == *defined {
+            return SessionOptions::default();
+        }
+        let mut new = defined.clone();
+        let denied = &mut new.disallowed_tools;
+        if !denied.is_empty() {
+            let own = &self.options.disallowed_tools;
+            let own: Vec<String> = own
+                .iter()
+                .filter(|tool| !denied.contains(tool))
+                .cloned()
+                .collect();
+            denied.extend(own);
+        }
+        new
+    }
+
     /// Replaces options and settings by stored ones.
     pub fn put_stored(
         &mut self,
@@ -102,6 +139,7 @@ impl SessionSettings {
         wanted: ChosenSettings,
     ) {
         self.options = options.unwrap_or_else(SharedValue::no_options);
+        self.defined = SharedValue::no_options();
         self.wanted = wanted;
     }
 
@@ -191,6 +229,20 @@ impl SessionSettings {
         self.state != before
     }
 
+    /// Returns the requested options without a mode and a model that the live session has now.
+    #[must_use]
+    pub fn missing_of(&self, wish: &SessionOptions) -> SessionOptions {
+        let mut missing = wish.clone();
+        let has_now = |setting: Setting| self.has(&setting);
+        missing
+            .mode
+            .take_if(|mode| has_now(Setting::Mode(mode.clone())));
+        missing
+            .model
+            .take_if(|model| has_now(Setting::Model(model.clone())));
+        missing
+    }
+
     /// Checks that the options of an open session, or one that is being opened, agree with the requested
     /// ones.
     ///
@@ -211,14 +263,8 @@ impl SessionSettings {
         let mode = wish.mode.clone().map(Setting::Mode);
         let model = wish.model.clone().map(Setting::Model);
         let changed = |setting: Setting| {
-            let now = match &setting {
-                Setting::Mode(_) => self.mode().map(SettingValue::Id),
-                _ => None,
-            };
-            let now = now.or_else(|| self.wanted.value_of(&setting, &self.state))?;
-            let resolved = setting.resolve_restored(&self.state);
-            let same = resolved.is_ok_and(|resolved| resolved.value() == now);
-            (!same && setting.value() != now).then(|| NotRestored {
+            let now = self.value_now(&setting)?;
+            (!self.stands_for(&setting, &now)).then(|| NotRestored {
                 setting: setting.name().to_owned(),
                 value: setting.value(),
                 message: format!(
@@ -229,6 +275,66 @@ impl SessionSettings {
             })
         };
         mode.into_iter().chain(model).filter_map(changed).collect()
+    }
+
+    /// Returns the present value of a mode or model, as far as it is known.
+    fn value_now(&self, setting: &Setting) -> Option<SettingValue> {
+        let now = match setting {
+            Setting::Mode(_) => self.mode().map(SettingValue::Id),
+            _ => None,
+        };
+        now.or_else(|| self.wanted.value_of(setting, &self.state))
+    }
+
+    /// Returns `true` if a setting, as a client names it, has this value by the agent's ids.
+    fn stands_for(&self, setting: &Setting, value: &SettingValue) -> bool {
+        let resolved = setting.resolve_restored(&self.state);
+        setting.value() == *value || resolved.is_ok_and(|resolved| resolved.value() == *value)
+    }
+
+    /// Returns `true` if the session has this mode or model now.
+    fn has(&self, setting: &Setting) -> bool {
+        let opened_with = || {
+            let own = match setting {
+                Setting::Mode(_) => &self.options.mode,
+                _ => &self.options.model,
+            };
+            own.clone().map(SettingValue::Id)
+        };
+        let now = self.value_now(setting).or_else(opened_with);
+        now.is_some_and(|now| self.stands_for(setting, &now))
+    }
+
+    /// Returns the names of the options in which the session, as it is now, differs from `own`, which a client asks for.
+    /// For an option that it does not ask for, the session differs if it still has that of `held`, the definition by which
+    /// another client opened it.
+    #[must_use]
+    pub fn differing(&self, own: &SessionOptions, held: &SessionOptions) -> Vec<&'static str> {
+        let differs = |own: Option<Setting>, held: Option<Setting>| match (own, held) {
+            (Some(own), _) => !self.has(&own),
+            (None, Some(held)) => self.has(&held),
+            (None, None) => false,
+        };
+        let mode = |of: &SessionOptions| of.mode.clone().map(Setting::Mode);
+        let model = |of: &SessionOptions| of.model.clone().map(Setting::Model);
+        let others = |of: &SessionOptions| SessionOptions {
+            mode: None,
+            model: None,
+            ..of.clone()
+        };
+        let (mut asked, held_others, now) = (others(own), others(held), others(&self.options));
+        let is_new = |tool: &String| !now.disallowed_tools.contains(tool);
+        asked.disallowed_tools.retain(is_new);
+        let lacks = asked.or(&now) != now;
+        let asked = others(own);
+        let adds = asked.clone().or(&held_others) != asked && held_others.or(&now) == now;
+        let all = [
+            ("mode", differs(mode(own), mode(held))),
+            ("model", differs(model(own), model(held))),
+            ("options", lacks || adds),
+        ];
+        let names = all.into_iter().filter(|(_, differs)| *differs);
+        names.map(|(name, _)| name).collect()
     }
 
     /// Sets the options for the opening. A requested mode or model takes precedence over one that was set

@@ -358,7 +358,7 @@ impl SessionMachine {
         if self.talk.queue.take_call(token).is_some() {
             self.talk.notify_queue(cx.clients);
         } else if let Stage::Opening(restore) = &mut self.talk.stage {
-            restore.waiters_mut().retain(|waiter| *waiter != token);
+            restore.waiters_mut().retain(|waiter| waiter.token != token);
         }
         cx.clients.reply(token, Err(error.clone()));
         let is_needed = match &self.talk.stage {

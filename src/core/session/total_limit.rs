@@ -13,7 +13,7 @@ use std::time::Duration;
 #[must_use]
 pub fn is_awaited(token: Token, talk: &Conversation) -> bool {
     let opens = match &talk.stage {
-        Stage::Opening(restore) => restore.waiters().contains(&token),
+        Stage::Opening(restore) => restore.waiters().iter().any(|waiter| waiter.token == token),
         Stage::Live { .. } | Stage::Resting => false,
     };
     let runs = talk.turns.prompted().is_some_and(|r| r.token == token);

@@ -257,13 +257,17 @@ pub struct Recovery {
     /// Settings (mode, model, options) of the client that could not be set again. With rung `live`: mode and
     /// model of the call that were changed since the session was opened.
     pub not_restored: Vec<NotRestored>,
-    /// Settings of this call, or of the caller's own configuration, in which the session differs because another client
-    /// opened it: `agent` (another agent of this name), `permissions`, `limits`, `mode`, `model`, `options`,
-    /// `instructions`, `mcpServers`, `environment`, `childPerSession`, `files`, `terminals`. Of the permissions and limits, the stricter of both
-    /// hold for the caller's prompts; the others stay as they are until the session is closed and opened again. Only with
-    /// rung `live`; absent if none differs.
+    /// Settings of this call, or of the caller's own command line and configuration, in which the session, as it is
+    /// now, differs, because another client opened it or a mode or model was changed since: `agent` (the caller has
+    /// another agent of this name), `permissions`, `limits`, `mode`, `model`, `options`, `instructions`, `environment`,
+    /// `childPerSession`, `files`, `terminals`, `mcpServers`. Of the permissions and limits, the stricter of both hold
+    /// for the caller's prompts; the others stay as they are until the session is closed and opened again. Without a
+    /// mode or model in `notRestored`. Absent if none differs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differing_settings: Vec<String>,
+    /// Command line of the session's agent, with secrets hidden, if `differingSettings` has `agent`. Absent if not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_command: Option<String>,
     /// Why the agent may not have the session, or may remember another conversation, although it reported
     /// success. Absent if there is no such evidence.
     #[serde(skip_serializing_if = "Option::is_none")]

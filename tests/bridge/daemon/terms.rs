@@ -391,11 +391,14 @@ fn caller_learns_which_of_its_settings_a_live_session_does_not_have() {
         }
         let output = daemon.run(&quiet, 0);
         let text = String::from_utf8(output.stderr).unwrap();
-        let is_said = text.contains(&format!("opened by another client with other {name}"));
+        let is_said = text.contains(&format!("differs from this client in {name}"));
         assert_eq!(is_said, !holds, "{name}: {text}");
         let output = daemon.run(&[&["run"], &quiet[2..]].concat(), 0);
         let text = String::from_utf8(output.stderr).unwrap();
-        assert!(text.contains(&format!("with other {name}")), "{text}");
+        assert!(
+            text.contains(&format!("differs from this client in {name}")),
+            "{text}"
+        );
     }
     let own = opener.call("session/ensure", &open);
     assert!(own["recovery"].get("differingSettings").is_none(), "{own}");

@@ -312,5 +312,37 @@ fn chat_in_a_session_of_others_shows_that_the_agent_may_not_ask() {
             .count()
     };
     assert_eq!([warnings("u1"), warnings("u2")], [1, 0]);
+}
+
+/// The daemon has a mode on its command line, and a client changed the session to another one.
+#[test]
+fn browser_gets_a_notice_of_settings_that_the_session_does_not_have() {
+    let modes = json!({"currentModeId": "ask", "availableModes": [
+        {"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]});
+    let script = json!({
+        "session/new": [[{"reply": {"sessionId": "fake-1", "modes": modes}}]],
+        "session/set_mode": [[{"reply": {}}]],
+        "session/prompt": [[say("hello"), end("end_turn")]],
+    });
+    let server = Server::start_in(World::new(), &["--mode", "ask"], &script);
+    let notices = |id: &str| -> Vec<String> {
+        let body = submit(&[user(id, "hi")]);
+        let chunks = server.send("POST", "/api/chat", &body).chunks();
+        assert_eq!(types(&chunks)[0], "start");
+        let notices = chunks.iter().filter(|chunk| chunk["type"] == "data-notice");
+        let texts = notices.map(|chunk| chunk["data"]["description"].as_str().unwrap());
+        texts.map(str::to_owned).collect()
+    };
+    assert_eq!(notices("u1"), [""; 0]);
+    let mut client = server.daemon.client(&[]);
+    let code = json!({"sessionId": "c", "mode": "code"});
+    client.call("session/setMode", &code);
+    let [notice] = &notices("u2")[..] else {
+        panic!("one notice");
+    };
+    assert!(
+        notice.contains("differs from this client in mode"),
+        "{notice}"
+    );
     server.daemon.stop();
 }

@@ -19,6 +19,7 @@ fn resumed() -> Recovery {
         handed_over_from: None,
         instructions_in_prompt: false,
         differing_settings: Vec::new(),
+        agent_command: None,
         chosen_mode: None,
         policy_warning: None,
         rung: Rung::Resume,

@@ -19,6 +19,7 @@ use crate::core::error::Error;
 use crate::core::hub::agents::Agents;
 use crate::core::ids::AgentRef;
 use crate::core::log::Identity;
+use crate::core::session::CallerSettings;
 use crate::core::shared::Shared;
 use crate::core::terms::{CallerTerms, Terms};
 use crate::proto::wire::{AgentSource, SessionOptions};
@@ -357,63 +358,60 @@ impl Scopes {
         Ok(own.filter(|own| agents.get(*own).identity() == identity))
     }
 
-    /// Returns the names of the settings in which a session differs from those of the client whose call is being handled,
-    /// and from the MCP servers of the call. `has_other_servers` is `true` if the call has others.
-    pub(in crate::core::hub) fn differing_settings(
+    /// Returns the settings of the client whose call is being handled, for the comparison with those of a session at this
+    /// agent. `options` are those of the call; `has_other_servers` is `true` if the call has other MCP servers.
+    pub(in crate::core::hub) fn caller_settings_for(
         &self,
         agents: &mut Agents,
         shared: &Shared,
-        session: &str,
-        agent: AgentRef,
+        (session, agent): (&str, AgentRef),
+        options: &SessionOptions,
         has_other_servers: bool,
-    ) -> Result<Vec<String>, Error> {
-        let own = self.caller_terms(agents, shared, session, agent)?;
-        let definition = self
-            .callers_definition(agents, shared, agent)?
-            .filter(|_| own.is_some());
-        let name = agents.get(agent).name().to_owned();
-        let has_other_agent = definition.is_none()
-            && name != DEFAULT_AGENT
-            && self.scoped_agent(agents, shared, &name)?.is_some();
-        let settings = &shared.settings;
-        let held = agents.get(agent).definition();
+    ) -> Result<CallerSettings, Error> {
+        let terms = self.caller_terms(agents, shared, session, agent)?;
+        let own = match &terms {
+            Some(_) => {
+                let name = agents.get(agent).name().to_owned();
+                let named = self.scoped_agent(agents, shared, &name)?;
+                named.or(self.callers_definition(agents, shared, agent)?)
+            }
+            None => None,
+        };
+        let is_other = own.is_some_and(|own| has_other_program(agents, own, agent));
+        let machine = agents.get(agent);
+        let (held, settings) = (machine.definition(), &shared.settings);
+        // A client may have changed an agent against its definition.
+        let their_spec = machine.spec();
+        let our_spec = own.map_or(their_spec, |own| agents.get(own).spec());
+        let own = own.map(|own| agents.get(own).definition());
         let mut differing = Vec::new();
-        if let Some(own) = own {
-            let terms = Terms::of(held, settings);
-            differing.push(("agent", has_other_agent));
-            differing.push(("permissions", own.terms.policy != terms.policy));
-            differing.push(("limits", own.terms.limits != terms.limits));
+        if let Some(caller) = terms {
+            let held = Terms::of(held, settings);
+            differing.push(("agent", is_other));
+            differing.push(("permissions", caller.terms.policy != held.policy));
+            differing.push(("limits", caller.terms.limits != held.limits));
         }
-        let wished = definition.map(|agent| agents.get(agent).definition());
-        if let Some((own, wished)) = definition.zip(wished) {
-            // A client may have changed an agent against its definition.
-            let (our_spec, their_spec) = (agents.get(own).spec(), agents.get(agent).spec());
-            let (ours, theirs) = (&our_spec.options, &their_spec.options);
-            let without = |options: &SessionOptions| SessionOptions {
-                mode: None,
-                model: None,
-                ..options.clone()
-            };
-            differing.push(("mode", ours.mode != theirs.mode));
-            differing.push(("model", ours.model != theirs.model));
-            differing.push(("options", without(ours) != without(theirs)));
-            differing.push(("instructions", wished.instructions != held.instructions));
+        if let Some(own) = own {
+            differing.push(("instructions", own.instructions != held.instructions));
             differing.push(("environment", our_spec.env != their_spec.env));
             let has_others = our_spec.child_per_session != their_spec.child_per_session;
             differing.push(("childPerSession", has_others));
-            let (ours, theirs) = (wished.services.host, held.services.host);
+            let (ours, theirs) = (own.services.host, held.services.host);
             let lacks_files =
                 ours.read_files && !theirs.read_files || ours.write_files && !theirs.write_files;
             differing.push(("files", lacks_files));
             differing.push(("terminals", ours.terminals && !theirs.terminals));
         }
         let has_others = has_other_servers
-            || wished.is_some_and(|wished| {
-                settings.mcp_servers_of(wished) != settings.mcp_servers_of(held)
-            });
+            || own.is_some_and(|own| settings.mcp_servers_of(own) != settings.mcp_servers_of(held));
         differing.push(("mcpServers", has_others));
-        let names = differing.into_iter().filter(|(_, differs)| *differs);
-        Ok(names.map(|(name, _)| name.to_owned()).collect())
+        let differing = differing.into_iter().filter(|(_, differs)| *differs);
+        Ok(CallerSettings {
+            options: options.clone().or(&our_spec.options),
+            held: their_spec.options.clone(),
+            differing: differing.map(|(name, _)| name).collect(),
+            agent_command: is_other.then(|| their_spec.stored().shown_line()),
+        })
     }
 
     /// Gives an agent that a client has connected with another command the same command for the clients that name it later.
@@ -492,6 +490,13 @@ impl Scopes {
         let own = self.of_caller();
         own.map(|scope| scope.services.clone()).unwrap_or_default()
     }
+}
+
+/// Returns `true` if an agent by the definition of a client runs another command line than the agent of a session.
+fn has_other_program(agents: &Agents, own: AgentRef, agent: AgentRef) -> bool {
+    let (ours, theirs) = (&agents.get(own).definition().spec, agents.get(agent).spec());
+    let line = |spec: &AgentSpec| (spec.protocol, spec.command.clone(), spec.args.clone());
+    own != agent && line(ours) != line(theirs)
 }
 
 /// Returns a definition that no longer depends on the settings of the hub.

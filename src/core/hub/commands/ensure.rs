@@ -9,12 +9,13 @@ use crate::core::hub::cx::HubCx;
 use crate::core::hub::lifecycle::total_limits::{self, CallPlace, GivenLimit, TotalLimits};
 use crate::core::hub::router::{Router, next_prompt, room, storage};
 use crate::core::ids::AgentRef;
-use crate::core::session::RestoreEvent;
-use crate::core::session::{Given, RequiredSettings, SessionAgents, SessionMachine, Stage};
+use crate::core::session::{
+    Given, RequiredSettings, RestoreEvent, SessionAgents, SessionMachine, Stage, Waiter,
+};
 use crate::core::terms::own_lists;
 use crate::core::{mcp, options, output_schema};
 use crate::proto::wire::{
-    EnsureParams, McpServer, Memory, Protocol, Recovery, Rung, SessionOptions, Strategy,
+    EnsureParams, McpServer, Memory, Recovery, Rung, SessionOptions, Strategy,
 };
 
 pub(super) fn ensure(
@@ -70,17 +71,13 @@ pub(super) fn ensure(
         session.replace_opening(&p.strategy, cx)
     });
     let cwd = cwd.or(replaced.flatten());
-    let protocol = router.agents().get(agent).spec().protocol;
-    let differing = catalog.differing_settings(router, id, &p.mcp_servers)?;
     // Only clients of a daemon have terms of their own.
     let refused = if router.shared().is_resident {
         p.options.disallowed_tools.clone()
     } else {
         Vec::new()
     };
-    if let Some(session) = router.sessions_mut().get_mut(id).filter(|_| !moves)
-        && ensured_already(session, token, &p, differing, (stopping, protocol), cx)?
-    {
+    if !moves && ensured_already(catalog, router, (id, agent), token, &p, cx)? {
         catalog.scopes_mut().note_refused(id, refused);
         return Ok(());
     }
@@ -95,14 +92,9 @@ pub(super) fn ensure(
     if p.fork && !traits(protocol).forks {
         return Err(invalid("fork", "ACP agents do not support it"));
     }
-    let options = checked_options(
-        catalog,
-        router,
-        id,
-        agent,
-        (*p.options).clone(),
-        &p.mcp_servers,
-    )?;
+    let asked = asked_options(router, id, agent, &p.options);
+    let options = checked_options(catalog, router, id, agent, asked.clone(), &p.mcp_servers)?;
+    let caller = catalog.caller_settings_for(router, id, agent, &p.options, &[])?;
     if !router.sessions().contains_key(id) {
         add_session(router, id, agent, cwd.unwrap_or(base), &p, cx)?;
         router.with(id, cx, |session, cx| {
@@ -112,7 +104,12 @@ pub(super) fn ensure(
     if moves {
         catalog.with_session(router, id, cx, |session, cx| session.hand_over(agent, cx))?;
     }
-    begin_ensured(router, token, id, p, options, cx);
+    let opening = AskedOpening {
+        waiter: Waiter { token, caller },
+        asked,
+        options,
+    };
+    begin_ensured(router, id, p, opening, cx);
     catalog.scopes_mut().note_refused(id, refused);
     Ok(())
 }
@@ -145,15 +142,28 @@ fn add_session(
     Ok(())
 }
 
+/// Opening of a session that a call asks for.
+struct AskedOpening {
+    waiter: Waiter,
+    /// Options that the client asks for; see [`asked_options`].
+    asked: SessionOptions,
+    /// Checked options of the session.
+    options: SessionOptions,
+}
+
 /// Begins the opening of a session with checked options.
-pub(super) fn begin_ensured(
+fn begin_ensured(
     router: &mut Router,
-    token: Token,
     id: &str,
     p: EnsureParams,
-    options: SessionOptions,
+    opening: AskedOpening,
     cx: &mut HubCx<'_>,
 ) {
+    let AskedOpening {
+        waiter,
+        asked,
+        options,
+    } = opening;
     // The client asked to adopt a session; a new one must not take its place.
     let strategy = match p.strategy {
         Strategy::Auto if p.agent_session_id.is_some() => {
@@ -175,13 +185,14 @@ pub(super) fn begin_ensured(
             session.restoring.set_acp_setup(p.acp);
         }
         let is_new = session.talk.output.log().identity().is_none();
-        let required = RequiredSettings::of(&p.options, p.strict, is_new);
-        session.set_options(options, &p.options, protocol);
+        let required = RequiredSettings::of(&asked, p.strict, is_new);
+        session.set_options(options, &asked, protocol);
+        session.talk.settings.set_defined(&cx.agent.spec.options);
         session
             .talk
             .terms
-            .claim_lists(token.client, &p.options, &session.talk.output);
-        session.begin_opening(strategy, vec![token]);
+            .claim_lists(waiter.token.client, &p.options, &session.talk.output);
+        session.begin_opening(strategy, vec![waiter]);
         session.require(required);
         if let Some(connection) = &mut cx.agent.connection {
             connection.directory.remove(&session.id);
@@ -207,6 +218,42 @@ pub(super) fn agent_to_open(
         agent,
         router.sessions().get(id).map(|session| session.agent),
     ))
+}
+
+/// Returns the options that a client asks for: those of the call, then those of its definition of the agent, unless the
+/// session was opened with them before.
+fn asked_options(
+    router: &Router,
+    id: &str,
+    agent: AgentRef,
+    wished: &SessionOptions,
+) -> SessionOptions {
+    let defined = &router.agents().get(agent).spec().options;
+    let session = router.sessions().get(id);
+    let new = session.map(|session| session.talk.settings.newly_defined(defined));
+    wished.clone().or(&new.unwrap_or_default())
+}
+
+/// Lets the options of the client whose call is being handled hold in a session that its prompt or setting opens, as in
+/// one that `session/ensure` opens.
+pub(super) fn ask_options(catalog: &Catalog, router: &mut Router, id: &str) -> Result<(), Error> {
+    let session = catalog.session(router, id)?;
+    let agent = session.agent;
+    if !session.is_resting() {
+        return Ok(());
+    }
+    let own = catalog.callers_definition(router, agent)?.unwrap_or(agent);
+    let spec = router.agents().get(own).spec();
+    let (protocol, defined) = (spec.protocol, spec.options.clone());
+    let asked = asked_options(router, id, own, &SessionOptions::default());
+    if !asked.is_empty() {
+        let options = checked_options(catalog, router, id, agent, asked.clone(), &[])?;
+        let session = catalog.session(router, id)?;
+        session.set_options(options, &asked, protocol);
+    }
+    let session = catalog.session(router, id)?;
+    session.talk.settings.set_defined(&defined);
+    Ok(())
 }
 
 /// Returns the checked options with which a session is to be opened.
@@ -265,20 +312,29 @@ fn check_params(p: &EnsureParams) -> Result<(), Error> {
 /// Returns `true` if the session is already live or being opened as requested. In that case the call is
 /// answered, or will be when the session is open.
 fn ensured_already(
-    session: &mut SessionMachine,
+    catalog: &Catalog,
+    router: &mut Router,
+    (id, agent): (&str, AgentRef),
     token: Token,
     p: &EnsureParams,
-    differing_settings: Vec<String>,
-    (stopping, protocol): (bool, Protocol),
     cx: &mut HubCx<'_>,
 ) -> Result<bool, Error> {
+    if !router.sessions().contains_key(id) {
+        return Ok(false);
+    }
+    let caller = catalog.caller_settings_for(router, id, agent, &p.options, &p.mcp_servers)?;
+    let machine = router.agents().get(agent);
+    let (stopping, protocol) = (machine.is_stopping(), machine.spec().protocol);
+    let Some(session) = router.sessions_mut().get_mut(id) else {
+        return Ok(false);
+    };
     match &mut session.talk.stage {
         Stage::Opening(restore) => {
             session
                 .talk
                 .settings
                 .must_have(&session.talk.id, &p.options)?;
-            restore.waiters_mut().push(token);
+            restore.waiters_mut().push(Waiter { token, caller });
             session
                 .talk
                 .terms
@@ -286,10 +342,8 @@ fn ensured_already(
             Ok(true)
         }
         Stage::Live { .. } if p.strategy == Strategy::Auto && !stopping => {
-            session
-                .talk
-                .settings
-                .must_have(&session.talk.id, &p.options)?;
+            let settings = &session.talk.settings;
+            settings.must_have(&session.talk.id, &settings.missing_of(&p.options))?;
             session
                 .talk
                 .terms
@@ -308,7 +362,8 @@ fn ensured_already(
                 reinjected: 0,
                 missed: 0,
                 not_restored: session.talk.settings.changed_since(&p.options),
-                differing_settings,
+                differing_settings: Vec::new(),
+                agent_command: None,
                 warning: None,
                 chosen_mode: None,
                 policy_warning: None,
@@ -316,6 +371,7 @@ fn ensured_already(
                 instructions_in_prompt: false,
             };
             session.talk.terms.fill_asking(&mut recovery);
+            caller.fill(&session.talk.settings, &mut recovery);
             let result = session.result(recovery, protocol);
             cx.clients
                 .reply(token, Ok(Reply::Session(Box::new(result))));

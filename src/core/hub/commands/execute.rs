@@ -60,11 +60,12 @@ pub(super) fn execute(
         when_busy: PromptWhenBusy::Queue,
     };
     let spec = router.agents().get(agent).spec();
-    let protocol = spec.protocol;
+    let (protocol, defined) = (spec.protocol, spec.options.clone());
     let cwd = p.cwd.unwrap_or_else(|| spec.cwd.clone());
     let log = Log::open(MemoryStore.open(&id)?)?;
     let mut session = SessionMachine::new(id.clone(), agent, cwd, log);
     session.set_options(options, &wished, protocol);
+    session.talk.settings.set_defined(&defined);
     session.prompting = Prompting::of_one_call(p.retry);
     router.sessions_mut().insert(id.clone(), session);
     router.with(&id, cx, |session, cx| {

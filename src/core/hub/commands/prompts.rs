@@ -1,5 +1,6 @@
 //! Prompts and settings: passed to a session that has an agent, or for which an agent is started.
 
+use super::ensure::ask_options;
 use crate::core::agent::{Renewal, STOPPING};
 use crate::core::client::{Reply, Token};
 use crate::core::error::{Error, invalid, out_of_order};
@@ -52,6 +53,7 @@ pub(super) fn prompt(
             return Ok(());
         }
     }
+    ask_options(catalog, router, id)?;
     let machine = router.agents().get(agent);
     // After a crash, the next agent process takes the prompt.
     let stopping = machine.is_stopping() && !machine.has_crashed();
@@ -103,6 +105,7 @@ pub(super) fn set(
     cx: &mut HubCx<'_>,
 ) -> Result<(), Error> {
     let id = &catalog.session_id(router, token.client, session_id)?;
+    ask_options(catalog, router, id)?;
     let session = catalog.session(router, id)?;
     let (agent, is_live) = (session.agent, session.agent_session().is_some());
     let rests = matches!(session.talk.stage, Stage::Resting);

@@ -14,8 +14,9 @@ use crate::core::ids::AgentRef;
 use crate::core::presence::notify_presence;
 use crate::core::session::{Preamble, PromptTerms, SessionMachine, Stage};
 use crate::core::shared::Shared;
+use crate::core::shared_value::SharedValue;
 use crate::core::subscribers::Subscribers;
-use crate::proto::wire::McpServer;
+use crate::proto::wire::{McpServer, SessionOptions};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -50,6 +51,8 @@ struct UnloadedSession {
     rest: Option<Box<(Vec<McpServer>, Preamble)>>,
     /// Terms of the last prompt, for the clients that are attached.
     terms: Option<Box<PromptTerms>>,
+    /// Options of the agent's definition with which the session was opened last.
+    defined: SharedValue<SessionOptions>,
 }
 
 impl Unloaded {
@@ -116,10 +119,13 @@ impl UnloadedSession {
             .terms
             .take_terms()
             .filter(|_| subscribers.is_some());
-        (rest.is_some() || subscribers.is_some()).then(|| Self {
+        let defined = session.talk.settings.defined().clone();
+        let has_more = rest.is_some() || subscribers.is_some() || !defined.is_empty();
+        has_more.then(|| Self {
             subscribers: subscribers.unwrap_or_default(),
             rest,
             terms,
+            defined,
         })
     }
 
@@ -127,6 +133,7 @@ impl UnloadedSession {
     fn restore(self, session: &mut SessionMachine) {
         session.talk.output.put_subscribers(self.subscribers);
         session.talk.terms.put_terms(self.terms);
+        session.talk.settings.set_defined(&self.defined);
         if let Some(rest) = self.rest {
             let (mcp_servers, preamble) = *rest;
             session.restoring.set_mcp_servers(mcp_servers);

@@ -377,3 +377,78 @@ fn client_cannot_define_an_agent_of_its_configuration() {
         assert_eq!(t.reply(B, call), Some(Err(ErrorKind::AgentNotFound)));
     }
 }
+
+/// Returns the answer to a call that is answered.
+fn receipt(t: &mut Fixture, client: ClientId, call: u64) -> Value {
+    t.result(client, call)["recovery"].clone()
+}
+
+#[test]
+fn client_that_joins_an_opening_gets_a_comparison_of_its_own() {
+    let mut t = daemon();
+    t.join(A, Mode::Approve, &[]);
+    t.join(B, Mode::Deny, &[]);
+    t.join(C, Mode::Approve, &[(Timeout::Turn, Duration::from_secs(1))]);
+    let wish = json!({"sessionId": "s"});
+    let calls = [A, B, C].map(|client| t.call(client, Command::Ensure(params(wish.clone()))));
+    t.answer_all();
+    let [a, b, c] = calls;
+    let none = receipt(&mut t, A, a)["differingSettings"].clone();
+    assert_eq!(none, Value::Null);
+    assert_eq!(
+        receipt(&mut t, B, b)["differingSettings"],
+        json!(["permissions"])
+    );
+    assert_eq!(
+        receipt(&mut t, C, c)["differingSettings"],
+        json!(["limits"])
+    );
+}
+
+/// The key of the agent's program is the same if only its arguments differ.
+#[test]
+fn receipt_names_an_agent_of_the_same_name_that_is_another_command_line() {
+    let own = |command: &str, args: &[&str]| {
+        let mut settings = Box::new(SettingsBuilder::new(Instant::now()).build());
+        let mut spec = settings.default_agent.spec.clone();
+        spec.command = command.to_owned();
+        spec.args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        spec.source = AgentSource::Configuration;
+        settings
+            .agents
+            .push(AgentDefinition::new("own", spec.clone()));
+        settings.default_agent.spec = spec;
+        settings
+    };
+    let opener = ["serve", "--token", "hunter2-hunter2"];
+    for (command, args, is_other) in [
+        ("one", &opener[..], false),
+        ("one", &["serve"], true),
+        ("two", &opener, true),
+    ] {
+        for agent in [Some("own"), None] {
+            let mut t = daemon();
+            t.hub.client_joined(A, own("one", &opener)).unwrap();
+            t.connect_with(A, &json!({}));
+            t.hub.client_joined(B, own(command, args)).unwrap();
+            t.connect_with(B, &json!({}));
+            let call = json!({"sessionId": "s", "agent": agent});
+            let call = t.call(A, Command::Ensure(params(call)));
+            t.answer_all();
+            let first = receipt(&mut t, A, call);
+            let call = t.call(B, Command::Ensure(params(json!({"sessionId": "s"}))));
+            t.answer_all();
+            let receipt = receipt(&mut t, B, call);
+            let case = format!("{command} {args:?} {agent:?}: {receipt}");
+            assert_eq!(first["differingSettings"], Value::Null, "{case}");
+            if !is_other {
+                assert_eq!(receipt["differingSettings"], Value::Null, "{case}");
+                continue;
+            }
+            assert_eq!(receipt["differingSettings"], json!(["agent"]), "{case}");
+            let line = receipt["agentCommand"].as_str().unwrap();
+            assert!(line.starts_with("one serve --token"), "{case}");
+            assert!(!line.contains("hunter2"), "{case}");
+        }
+    }
+}

@@ -109,6 +109,7 @@ pub fn receipt_of(
         missed,
         not_restored: Vec::new(),
         differing_settings: Vec::new(),
+        agent_command: None,
         warning,
         chosen_mode: None,
         policy_warning: None,

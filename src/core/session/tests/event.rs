@@ -1,6 +1,6 @@
 //! Events that the tests apply to a session, with the calls to the machine that each makes.
 
-use super::super::{Queued, SessionMachine, Stage};
+use super::super::{CallerSettings, Queued, SessionMachine, Stage, Waiter};
 use super::disk;
 use super::fixture::{Fixture, all, gone};
 use crate::core::client::ClientId;
@@ -250,7 +250,10 @@ impl Fixture {
         let opened = self.act(|s, cx| {
             s.replace_opening(strategy, cx);
             if let Stage::Opening(restore) = &mut s.stage {
-                restore.waiters_mut().push(token);
+                restore.waiters_mut().push(Waiter {
+                    token,
+                    caller: CallerSettings::default(),
+                });
                 return Ok(());
             }
             s.prompting.may_be_opened_anew(strategy, &s.talk)?;
@@ -259,7 +262,13 @@ impl Fixture {
             }
             s.prompting.forget_abandoned(&mut s.talk, cx);
             s.end_background(cx);
-            s.begin_opening(strategy.clone(), vec![token]);
+            s.begin_opening(
+                strategy.clone(),
+                vec![Waiter {
+                    token,
+                    caller: CallerSettings::default(),
+                }],
+            );
             s.leave_directory(cx);
             s.restore(RestoreEvent::Ready, cx);
             Ok(())

@@ -3,10 +3,10 @@
 use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::client::Token;
-use crate::core::session::RequiredSettings;
-use crate::core::session::RestoreEvent;
+use crate::core::session::settings::SessionSettings;
+use crate::core::session::{CallerSettings, RequiredSettings, RestoreEvent, Waiter};
 use crate::core::setting::{ChosenSettings, Setting};
-use crate::proto::wire::{SessionOptions, Strategy};
+use crate::proto::wire::{Protocol, SessionOptions, Strategy};
 use On::{Answer, Ensure, Refuse, Set, Update, Wait};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -184,7 +184,13 @@ fn session_is_not_opened_without_a_required_mode() {
     t.act(|s, cx| s.set_options(wish.clone(), &wish, cx.agent.spec.protocol));
     t.act(|s, cx| {
         let required = RequiredSettings::of(&wish, None, true);
-        s.begin_opening(Strategy::Auto, vec![Token::first(77)]);
+        s.begin_opening(
+            Strategy::Auto,
+            vec![Waiter {
+                token: Token::first(77),
+                caller: CallerSettings::default(),
+            }],
+        );
         s.require(required);
         s.restore(RestoreEvent::Ready, cx);
     });
@@ -267,4 +273,63 @@ fn answer_for_an_earlier_opening_is_ignored() {
         (Answer(json!({})), &[]),
     ]);
     assert_eq!(state_mode(&t).as_deref(), Some("plan"));
+}
+
+fn options(options: Value) -> SessionOptions {
+    serde_json::from_value(options).unwrap()
+}
+
+/// Each case has the options of the client, those of the definition by which the session was opened, and the differences.
+/// The session was opened in `plan`, with the model `large`, and a client changed the mode to `code`.
+#[test]
+fn session_is_compared_as_it_is_now() {
+    let mut settings = SessionSettings::default();
+    let opened = json!({"mode": "plan", "model": "large", "effort": "high", "disallowedTools": ["Bash", "Edit"]});
+    let opened = options(opened);
+    settings.set_options(opened.clone(), &opened, Protocol::Acp);
+    let state = json!({"modes": {"currentModeId": "code", "availableModes": [
+        {"id": "plan", "name": "Plan"}, {"id": "code", "name": "Code"}]}});
+    settings.extend_state(state.as_object().unwrap());
+    for (own, held, differing) in [
+        (json!({}), json!({}), &[][..]),
+        (json!({"mode": "code"}), json!({"mode": "plan"}), &[]),
+        (json!({"mode": "Code"}), json!({}), &[]),
+        (json!({"mode": "plan"}), json!({"mode": "plan"}), &["mode"]),
+        (json!({}), json!({"mode": "plan"}), &[]),
+        (json!({}), json!({"mode": "code"}), &["mode"]),
+        (json!({"model": "large"}), json!({}), &[]),
+        (json!({"model": "small"}), json!({}), &["model"]),
+        (json!({}), json!({"model": "large"}), &["model"]),
+        (json!({"effort": "high"}), json!({}), &[]),
+        (
+            json!({"effort": "low"}),
+            json!({"effort": "low"}),
+            &["options"],
+        ),
+        (json!({}), json!({"effort": "high"}), &["options"]),
+        (json!({}), json!({"effort": "low"}), &[]),
+        (json!({"disallowedTools": ["Edit"]}), json!({}), &[]),
+        (
+            json!({"disallowedTools": ["Write"]}),
+            json!({}),
+            &["options"],
+        ),
+    ] {
+        let case = format!("{own} {held}");
+        let names = settings.differing(&options(own), &options(held));
+        assert_eq!(names, differing, "{case}");
+    }
+}
+
+#[test]
+fn options_of_a_definition_hold_for_the_next_opening_once() {
+    let mut settings = SessionSettings::default();
+    let before = options(json!({"mode": "code", "disallowedTools": ["Bash"]}));
+    settings.set_options(before.clone(), &before, Protocol::Acp);
+    let defined = options(json!({"mode": "plan", "disallowedTools": ["Edit"]}));
+    let all = options(json!({"mode": "plan", "disallowedTools": ["Edit", "Bash"]}));
+    assert_eq!(settings.newly_defined(&defined), all);
+    settings.set_defined(&defined);
+    assert!(settings.newly_defined(&defined).is_empty());
+    assert_eq!(settings.newly_defined(&before), before);
 }

@@ -1,0 +1,163 @@
+//! Options of the command line and of the configuration in sessions that exist: they hold for a session that is opened,
+//! and the receipt names those that a live session does not have.
+
+use super::Daemon;
+use super::client::Client;
+use crate::acp::peer::Peer;
+use crate::harness::steps::{end, say};
+use crate::harness::{FAKE_AGENT, World, calls};
+use serde_json::{Value, json};
+
+/// Script of an agent with the modes `plan`, `ask` and `code`, which can resume sessions.
+fn script() -> Value {
+    let modes = json!({"currentModeId": "ask", "availableModes": [
+        {"id": "plan", "name": "Plan"}, {"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]});
+    json!({
+        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
+            "sessionCapabilities": {"resume": {}, "close": {}}}}}]],
+        "session/new": [[{"reply": {"sessionId": "fake-1", "modes": modes}}]],
+        "session/resume": [[{"reply": {"modes": modes}}]],
+        "session/close": [[{"reply": {}}]],
+        "session/set_mode": [[{"reply": {}}]],
+        "session/prompt": [[say("done"), end("end_turn")]],
+    })
+}
+
+fn daemon() -> (Daemon, String) {
+    let world = World::new();
+    let script = world.script(&script());
+    (Daemon::start_in(world, &[]), script)
+}
+
+/// Returns the mode that the agent was set to last.
+fn last_mode(daemon: &Daemon) -> Value {
+    let log = daemon.world.log();
+    let set = calls(&log, "session/set_mode");
+    set.last().unwrap()["params"]["modeId"].clone()
+}
+
+fn differing(result: &Value) -> &Value {
+    &result["recovery"]["differingSettings"]
+}
+
+/// Stores session `s` in the mode `code`.
+fn leave(daemon: &Daemon, script: &str) {
+    let run = [
+        "run",
+        "--session",
+        "s",
+        "--mode",
+        "code",
+        "go",
+        "--",
+        FAKE_AGENT,
+        script,
+    ];
+    daemon.run(&run, 0);
+    assert_eq!(last_mode(daemon), "code");
+}
+
+fn open_with_prompt(client: &mut Client) {
+    let prompt = json!({"sessionId": "s", "message": "go"});
+    client.call("session/prompt", &prompt);
+}
+
+fn open_with_setting(client: &mut Client) {
+    // Sessions have options of their own, too, but the agent of this test has none.
+    let option = json!({"sessionId": "s", "option": "x", "value": "y"});
+    client.error("session/setOption", &option);
+}
+
+fn open_with_ensure(client: &mut Client) {
+    let opened = client.ensure("s");
+    assert_eq!(opened["state"]["modes"]["currentModeId"], "plan");
+    assert_eq!(*differing(&opened), Value::Null);
+}
+
+#[test]
+fn mode_of_the_command_line_holds_for_a_stored_session_however_a_client_opens_it() {
+    let (daemon, script) = daemon();
+    let opens: [fn(&mut Client); 3] = [open_with_prompt, open_with_setting, open_with_ensure];
+    for open in opens {
+        leave(&daemon, &script);
+        let mut client = daemon.client(&["--mode", "plan", "--", FAKE_AGENT, &script]);
+        open(&mut client);
+        assert_eq!(last_mode(&daemon), "plan");
+        client.call("session/close", &json!({"sessionId": "s"}));
+    }
+    leave(&daemon, &script);
+    let editor = [
+        "acp", "--daemon", "--mode", "plan", "--", FAKE_AGENT, &script,
+    ];
+    let mut editor = Peer::start(daemon.command(&editor));
+    let hello = json!({"protocolVersion": 1, "clientCapabilities": {}});
+    editor.result("initialize", &hello).unwrap();
+    let place = json!({"sessionId": "s", "cwd": daemon.world.dir, "mcpServers": []});
+    let loaded = editor.result("session/load", &place).unwrap();
+    assert_eq!(loaded["modes"]["currentModeId"], "plan");
+    editor.close().unwrap();
+    editor.wait().unwrap();
+    daemon.stop();
+}
+
+/// The session is opened again for the client that has opened it, and for another one with the same options.
+#[test]
+fn mode_that_was_set_after_the_opening_stays_when_the_session_is_opened_again() {
+    let world = World::new();
+    let mut ends = script();
+    ends["session/prompt"] = json!([[say("done"), end("end_turn"), {"exit": 1}]]);
+    let script = world.script(&ends);
+    let daemon = Daemon::start_in(world, &[]);
+    let options = ["--mode", "plan", "--", FAKE_AGENT, &script];
+    let mut client = daemon.client(&options);
+    client.ensure("s");
+    let code = json!({"sessionId": "s", "mode": "code"});
+    client.call("session/setMode", &code);
+    open_with_prompt(&mut client);
+    open_with_prompt(&mut client);
+    assert_eq!(last_mode(&daemon), "code");
+    let mut other = daemon.client(&options);
+    assert_eq!(*differing(&other.ensure("s")), json!(["mode"]));
+    let mut third = daemon.client(&["--mode", "code", "--", FAKE_AGENT, &script]);
+    assert_eq!(*differing(&third.ensure("s")), Value::Null);
+    daemon.stop();
+}
+
+/// The session was opened in `plan`, and another client changed it to `code`.
+#[test]
+fn receipt_compares_with_the_present_mode_of_a_live_session() {
+    let (daemon, script) = daemon();
+    let with_mode = |mode: &'static str| ["--mode", mode, "--", FAKE_AGENT, &script];
+    let mut opener = daemon.client(&with_mode("plan"));
+    opener.ensure("s");
+    let mut plain = daemon.client(&["--", FAKE_AGENT, &script]);
+    assert_eq!(*differing(&plain.ensure("s")), json!(["mode"]));
+    let code = json!({"sessionId": "s", "mode": "Code"});
+    plain.call("session/setMode", &code);
+    assert_eq!(*differing(&opener.ensure("s")), json!(["mode"]));
+    assert_eq!(*differing(&plain.ensure("s")), Value::Null);
+    let mut other = daemon.client(&with_mode("Code"));
+    assert_eq!(*differing(&other.ensure("s")), Value::Null);
+    // The mode is in `notRestored` if the call itself names it.
+    let named = json!({"sessionId": "s", "options": {"mode": "plan"}});
+    let receipt = opener.call("session/ensure", &named);
+    assert_eq!(receipt["recovery"]["notRestored"][0]["setting"], "mode");
+    assert_eq!(*differing(&receipt), Value::Null);
+    for (mode, is_said) in [("plan", true), ("code", false)] {
+        let run = [
+            "run",
+            "-q",
+            "--daemon",
+            "--mode",
+            mode,
+            "--session",
+            "s",
+            "go",
+            "--",
+        ];
+        let output = daemon.run(&[&run[..], &[FAKE_AGENT, &script]].concat(), 0);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(text.contains("cannot restore mode"), is_said, "{text}");
+    }
+    daemon.stop();
+}
