@@ -1,7 +1,7 @@
 //! Tests of the idle timeout: which sessions and agents are released, in virtual time.
 
 use super::play::settings;
-use crate::core::client::{Command, Notice, Reply, Token};
+use crate::core::client::{Command, History, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::Error;
 use crate::core::hub::HubCx;
@@ -9,7 +9,7 @@ use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use crate::core::store::{Card, CardQuery, LogFile, Store};
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
-use crate::proto::wire::AgentState;
+use crate::proto::wire::{AgentState, SessionOptions};
 use crate::testing::SharedCell;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -134,9 +134,15 @@ fn params<T: DeserializeOwned>(params: Value) -> T {
 
 impl Play {
     fn new(offers: Value, max_sessions: Option<usize>) -> Self {
+        Self::with_options(offers, max_sessions, SessionOptions::default())
+    }
+
+    /// Creates a hub whose agent's definition has these options.
+    fn with_options(offers: Value, max_sessions: Option<usize>, options: SessionOptions) -> Self {
         let mut settings = settings(Instant::now());
         settings.idle_after = Some(LIMIT);
         settings.max_sessions = max_sessions;
+        settings.default_agent.spec.options = options;
         let disk = Disk::default();
         let mut play = Self {
             hub: Hub::new(settings, Box::new(disk.clone())),
@@ -421,4 +427,25 @@ fn subscription_of_an_unloaded_session_can_be_changed() {
     p.prompt("a");
     p.end_turn();
     assert_eq!(p.client.chunks, 0);
+}
+
+#[test]
+fn options_of_a_session_stay_when_it_was_unloaded() {
+    let defined = params(json!({"mode": "plan"}));
+    let mut p = Play::with_options(all(), None, defined);
+    let mode = |p: &Play| {
+        let session = p.hub.router.sessions().get("a");
+        session.map(|session| session.talk.settings.options().mode.clone())
+    };
+    p.ensure("a").unwrap();
+    assert_eq!(mode(&p), Some(Some("plan".to_owned())));
+    let close = json!({"sessionId": "a"});
+    p.ask(Command::History(History::CloseSession(params(close))));
+    let own = json!({"sessionId": "a", "options": {"mode": "code"}});
+    p.ask(Command::Ensure(params(own)));
+    p.wait(3 * LIMIT);
+    assert_eq!(mode(&p), None);
+    p.world(AgentInput::Exited(Exit::default()));
+    p.prompt("a");
+    assert_eq!(mode(&p), Some(Some("code".to_owned())));
 }
