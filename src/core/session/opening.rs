@@ -2,7 +2,7 @@
 
 use super::restoring::agent_ids::close_or_leave_open;
 use super::restoring::dead_session::{DeadSetting, dead_at_setting, replace_dead};
-use super::restoring::setting_calls::{call_set, reset_options, was_restored, was_set};
+use super::restoring::setting_calls::{call_set, was_restored, was_set};
 use super::restoring::{RestoreEvent, RestoreStep};
 use super::terms::WatchedSession;
 use super::{RequiredSettings, SessionAgents, SessionMachine, SessionRequest, Stage};
@@ -224,7 +224,7 @@ impl SessionMachine {
             Stage::Opening(restore) => restore.set_session().map(str::to_owned),
             Stage::Live { .. } | Stage::Resting => None,
         };
-        reset_options(&mut self.talk);
+        self.talk.settings.reset(self.talk.output.log());
         // A background turn that began meanwhile ends, and is kept.
         self.prompting
             .end_unprompted(Some(error), &mut self.decisions, &mut self.talk, cx);

@@ -9,7 +9,7 @@ use super::pending::PendingSettings;
 use crate::core::dialects::traits;
 use crate::core::difference::added_value;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::log::Identity;
+use crate::core::log::{Identity, Log};
 use crate::core::output_budget::{FRAME, OutputBudget, SMALL, size};
 use crate::core::setting::{self, ChosenSettings, Setting, merge_state};
 use crate::core::shared_value::SharedValue;
@@ -130,6 +130,13 @@ impl SessionSettings {
             denied.extend(own);
         }
         new
+    }
+
+    /// Resets options and settings to the stored ones after a failed opening; empty for a session that was
+    /// never open.
+    pub fn reset(&mut self, log: &Log) {
+        let stored = log.identity().cloned().unwrap_or_default();
+        self.put_stored(stored.options, stored.wanted);
     }
 
     /// Replaces options and settings by stored ones.

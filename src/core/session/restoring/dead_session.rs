@@ -3,7 +3,6 @@
 
 use super::RestoreStep;
 use super::doubts::RECOVERY_ADVICE;
-use super::setting_calls::reset_options;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::limits::Timeout;
@@ -113,7 +112,7 @@ pub fn dead_at_restored_setting(
     talk.known = identity.unwrap_or_else(|| talk.known.clone());
     if is_last {
         error.message = format!("{}; {RECOVERY_ADVICE}", error.message);
-        reset_options(talk);
+        talk.settings.reset(talk.output.log());
         return Ok(RestoreStep::Failed(error));
     }
     Ok(RestoreStep::Next)

@@ -146,10 +146,3 @@ pub fn set_timeout(talk: &Conversation, cx: &Cx<'_>) -> Error {
     let advice = "session/state reports the setting if the agent applies it later";
     talk.timeout(Timeout::Set, what, advice, cx)
 }
-
-/// Resets options and settings to the stored ones after a failed opening; empty for a session that was
-/// never open.
-pub fn reset_options(talk: &mut Conversation) {
-    let stored = talk.output.log().identity().cloned().unwrap_or_default();
-    talk.settings.put_stored(stored.options, stored.wanted);
-}
