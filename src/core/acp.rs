@@ -93,7 +93,6 @@ pub struct Acp {
 }
 
 impl Acp {
-    /// Creates the dialect for an agent that `launch` starts.
     #[must_use]
     pub fn new(launch: ProcessSpec, offer: AgentServices) -> Self {
         Self {
@@ -103,7 +102,6 @@ impl Acp {
         }
     }
 
-    /// Sets the source of the request ids.
     #[must_use]
     pub fn numbered(self, numbers: RequestNumbers) -> Self {
         self.of_child(numbers, Child::MAIN)
@@ -184,7 +182,6 @@ impl Acp {
     }
 }
 
-/// Properties of the dialect.
 const FACTS: DialectFacts = DialectFacts {
     name: "acp",
     repeats_on_resume: false,

@@ -23,10 +23,7 @@ pub enum AcpCommand {
     /// Request or notification of a method that acpipe does not interpret, for the agent.
     Forward(AcpForward),
     /// Withdraws a request that was passed on.
-    Withdraw {
-        /// Number of the client's call.
-        call: u64,
-    },
+    Withdraw { call: u64 },
     /// Replays the stored conversation of a session as ACP updates. The session need not be live.
     Replay {
         /// The client's id of the session.
@@ -43,25 +40,19 @@ pub struct AcpForward {
     pub session: Option<String>,
     /// Name of the agent if the message names no session; `None` for the default agent.
     pub agent: Option<String>,
-    /// Name of the method.
     pub method: String,
-    /// Parameters; `None` if the message has none.
     pub params: Option<Box<RawValue>>,
-    /// Whether the client waits for a response.
     pub is_request: bool,
 }
 
 /// Request of an agent, as it sent it, for clients that speak ACP.
 #[derive(Debug, Clone)]
 pub struct AcpRequest {
-    /// Name of the method.
     pub method: String,
-    /// Parameters; `None` if the request has none.
     pub params: Option<Box<RawValue>>,
 }
 
 impl AcpRequest {
-    /// Creates a copy of a request.
     #[must_use]
     pub fn of(method: &str, params: Option<&RawValue>) -> Self {
         Self {

@@ -48,7 +48,6 @@ pub fn updates_of(message: &Value, put: &mut Put<'_>) {
     }
 }
 
-/// Returns `true` if the part is a terminal of this tool call.
 fn is_terminal_of(part: &Value, call: &Value) -> bool {
     part["type"] == "data-terminal" && call.is_string() && part["data"]["toolCallId"] == *call
 }
@@ -62,7 +61,6 @@ struct Replay<'m, 'p, 'f> {
 }
 
 impl Replay<'_, '_, '_> {
-    /// Sends an update of this kind with these members.
     fn update(&mut self, kind: &str, members: Map<String, Value>) {
         let mut update = Map::new();
         update.insert("sessionUpdate".to_owned(), kind.into());

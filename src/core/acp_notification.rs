@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 pub enum AcpNotification<'a> {
     /// Notification as an ACP agent sent it.
     Line {
-        /// The whole line.
         line: &'a str,
         /// The agent's id of the session, if possible as a part of `line`. `None` if the id stays as it is, since it
         /// is that of a subagent.

@@ -27,7 +27,6 @@ pub fn permission(session: &str, params: &PermissionParams) -> Value {
     })
 }
 
-/// Returns the tool call of a request as ACP's `toolCall`.
 fn tool_call(tool: &AskedTool) -> Value {
     let mut call = Map::new();
     call.insert("toolCallId".to_owned(), json!(tool.tool_call_id));
@@ -63,7 +62,6 @@ raw_object! {
 }
 
 raw_object! {
-    /// `outcome` of the result.
     struct Outcome { outcome = "outcome", option_id = "optionId", }
 }
 
@@ -88,7 +86,6 @@ pub fn permission_answer(result: &RawValue) -> Result<Box<RawValue>, String> {
     Ok(to_raw(&json!({ "outcome": outcome })))
 }
 
-/// Returns the id of the chosen option; `None` if the user chose none.
 fn chosen(result: &RawValue) -> Result<Option<String>, String> {
     let parsed: PermissionResult<'_> = serde_json::from_str(result.get()).unwrap_or_default();
     let outcome: Option<Outcome<'_>> = parsed

@@ -87,7 +87,6 @@ pub fn initialize(name: &str, agent: &AgentInfo) -> Value {
     })
 }
 
-/// Returns ACP's `agentCapabilities`.
 pub fn capabilities(can: AgentCapabilities) -> Value {
     let mut session = Map::new();
     for (name, can) in [

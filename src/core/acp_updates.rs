@@ -41,7 +41,6 @@ struct LastPiece {
 }
 
 impl AcpUpdates {
-    /// Creates the converter for an agent of this dialect.
     #[must_use]
     pub fn new(dialect: &str) -> Self {
         Self {
@@ -96,7 +95,6 @@ impl AcpUpdates {
         self.calls.end_turn();
     }
 
-    /// Ends a turn that completed.
     pub fn completed(&mut self, put: &mut Put<'_>) {
         self.end_text(put);
         self.calls.end_turn();

@@ -138,7 +138,6 @@ impl AgentMachine {
         self.specs.definition()
     }
 
-    /// Time limits of the agent.
     pub fn limits<'a>(&'a self, settings: &'a Settings) -> &'a Limits {
         settings.limits_of(self.specs.definition())
     }
@@ -172,12 +171,10 @@ impl AgentMachine {
         self.state.connection()
     }
 
-    /// Like [`AgentMachine::connection`], but mutable.
     pub fn connection_mut(&mut self) -> Option<&mut Connection> {
         self.state.connection_mut()
     }
 
-    /// Returns the view of the agent for its sessions.
     pub fn access(&mut self) -> AgentAccess<'_> {
         AgentAccess {
             definition: self.specs.definition(),
@@ -187,7 +184,6 @@ impl AgentMachine {
         }
     }
 
-    /// Returns `true` while the agent is being stopped.
     pub fn is_stopping(&self) -> bool {
         self.connection().is_some_and(Connection::is_stopping)
     }
@@ -202,7 +198,6 @@ impl AgentMachine {
         self.restarts.note_turn();
     }
 
-    /// The pending renewal, if any.
     pub fn renewal(&self) -> Option<&Renewal> {
         self.renewal.as_ref()
     }

@@ -18,11 +18,9 @@ use std::sync::Arc;
 pub struct AgentDefinition {
     /// Name of the agent; `default` if the user gave it none.
     pub name: String,
-    /// Description for people, if there is one.
     pub description: Option<String>,
     /// Words by which clients can group agents.
     pub tags: Vec<String>,
-    /// How the agent is started.
     pub spec: AgentSpec,
     /// Instructions for agents that have no option for a system prompt: sent before the first prompt of each
     /// session.
@@ -35,7 +33,6 @@ pub struct AgentDefinition {
     pub mcp_servers: Vec<McpServer>,
     /// Treatment of sessions that the agent no longer remembers; `None` for that of the settings.
     pub on_lost: Option<OnLost>,
-    /// Known faults of the agent.
     pub quirks: Quirks,
     /// When the agent asks for permission, if the user says so. See [`AgentDefinition::asking`].
     pub asks: Option<Asking>,
@@ -66,7 +63,6 @@ impl AgentDefinition {
         }
     }
 
-    /// Creates the definition of an agent without a name.
     #[must_use]
     pub fn unnamed(spec: AgentSpec) -> Self {
         Self::new(DEFAULT_AGENT, spec)
@@ -89,7 +85,6 @@ impl AgentDefinition {
         self
     }
 
-    /// Adds known faults of the agent.
     #[must_use]
     pub fn with_quirks(mut self, quirks: Quirks, settings_limits: &Limits) -> Self {
         let mut limits = self.limits.map_or(*settings_limits, |limits| *limits);

@@ -9,14 +9,12 @@ use crate::proto::json::repair::Faults;
 /// Purpose of an access to the file of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileAccess {
-    /// Read the messages.
     Read,
     Delete,
 }
 
 /// File of an agent's session, accessed through a sequence of transports without processes.
 pub trait AgentFile: std::fmt::Debug + Send {
-    /// Returns the name of the agent's protocol.
     fn dialect(&self) -> &'static str;
 
     /// Returns the first transport to open.
@@ -32,10 +30,8 @@ pub trait AgentFile: std::fmt::Debug + Send {
         events: &mut Vec<AgentEvent<'a>>,
     ) -> Result<(), UnusableLine>;
 
-    /// Counts a line that was read after a repair.
     fn count_repaired(&mut self, faults: Faults);
 
-    /// Counts a line that is given up.
     fn count_lost(&mut self, line: &LostLine<'_>);
 
     /// Handles the end of the open transport; returns the next one, or `None` at the end.

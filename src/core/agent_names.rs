@@ -39,7 +39,6 @@ pub fn check_name(name: &str) -> Result<(), &'static str> {
 pub enum AgentName<'a> {
     /// An agent of the user, by its name.
     Own(&'a str),
-    /// A built-in agent.
     Builtin(&'static BuiltinAgent),
 }
 
@@ -57,14 +56,12 @@ impl<'a> AgentName<'a> {
 /// Name that means no agent, or several agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameError {
-    /// The name means several agents.
     Ambiguous {
         /// Name as typed.
         name: String,
         /// Full names of the agents.
         choices: Vec<String>,
     },
-    /// The name means no agent.
     Unknown {
         /// Name as typed.
         name: String,
@@ -153,7 +150,6 @@ impl Case {
     }
 }
 
-/// Returns the agents whose name or id begins with a prefix.
 fn with_prefix<'a>(
     prefix: &str,
     own: &(impl Iterator<Item = &'a str> + Clone),

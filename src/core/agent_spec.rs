@@ -13,15 +13,12 @@ pub struct AgentSpec {
     /// Program: a path, or a name that is searched for in `PATH`. The agent's name if it runs inside the
     /// program that contains acpipe.
     pub command: String,
-    /// Arguments of the program.
     pub args: Vec<String>,
     /// Working directory of the agent process, an absolute path.
     pub cwd: String,
     /// Variables set on top of acpipe's own environment; a variable with the value `None` is unset.
     pub env: Variables,
-    /// Source of the specification, such as the command line or the client.
     pub source: AgentSource,
-    /// Protocol that the agent speaks.
     pub protocol: Protocol,
     /// Whether each session gets its own agent process. Always so for the protocol `claude`, whatever this
     /// field holds.

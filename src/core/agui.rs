@@ -42,7 +42,6 @@ pub struct RunEvents {
     message: String,
     has_started: bool,
     has_ended: bool,
-    /// Number of steps so far.
     steps: u32,
     /// Name of the open step.
     step: Option<String>,
@@ -72,7 +71,6 @@ impl RunEvents {
         }
     }
 
-    /// Returns `true` after the last event of the run.
     pub fn has_ended(&self) -> bool {
         self.has_ended
     }

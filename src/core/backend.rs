@@ -17,7 +17,6 @@ pub trait Backend: Send {
     /// Returns the name of the protocol. Fields that only this backend adds to chunks stand under this key.
     fn name(&self) -> &'static str;
 
-    /// Returns the description of the agent.
     fn about(&self) -> AgentInfo;
 
     /// Returns `true` if the agent receives the stored messages of the session with each prompt.
@@ -55,11 +54,9 @@ pub struct BackendPrompt<'a> {
 
 /// An exchange: one prompt and its answer.
 pub struct Exchange {
-    /// Transport that is opened for the prompt.
     pub transport: Transport,
     /// Lines that are written to it before its input is closed.
     pub input: Vec<u8>,
-    /// Reader of its output.
     pub answer: Box<dyn AnswerReader>,
 }
 

@@ -9,19 +9,13 @@ use std::fmt;
 /// Options of an agent that is not a process with a conversation. Each protocol uses only some of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackendOptions {
-    /// Limit on the earlier messages that the agent receives with a prompt.
     pub history: HistoryLimit,
-    /// How a command receives the prompt.
     pub input: CommandInput,
-    /// How a command writes its answer.
     pub output: CommandOutput,
     /// Path of the text in a JSON answer: keys and numbers of array elements, joined by dots. Default: `text`.
     pub answer: Option<String>,
-    /// Name of the variable that holds the key of an endpoint.
     pub api_key_env: Option<String>,
-    /// Additional headers of the requests to an endpoint.
     pub headers: Headers,
-    /// Whether an endpoint streams its answer.
     pub stream: bool,
 }
 
@@ -53,7 +47,6 @@ impl fmt::Debug for Headers {
 /// Limit on the earlier messages that an agent receives with a prompt. The newest messages are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryLimit {
-    /// Maximum number of messages.
     pub messages: usize,
     /// Maximum number of tokens, estimated as four bytes of JSON for each.
     pub tokens: usize,

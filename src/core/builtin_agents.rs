@@ -17,7 +17,6 @@ use std::sync::LazyLock;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BuiltinAgentsFile {
-    /// Version of the file's format.
     pub format: u32,
     /// Date of the data, as `YYYY-MM-DD`.
     pub date: String,
@@ -35,7 +34,6 @@ pub struct BuiltinAgent {
     pub id: String,
     /// Title for people.
     pub name: String,
-    /// Description in one phrase.
     pub description: String,
     /// Other names, such as the id in the ACP registry.
     #[serde(default)]
@@ -74,7 +72,6 @@ pub struct BuiltinAgent {
     pub install: Option<String>,
     /// Command line by which the user signs in.
     pub login: Option<String>,
-    /// Page about the agent.
     pub website: Option<String>,
     /// Peculiarities, as phrases.
     #[serde(default)]
@@ -112,12 +109,10 @@ static FILE: LazyLock<BuiltinAgentsFile> = LazyLock::new(|| {
     file.expect("the data file of built-in agents is checked by tests")
 });
 
-/// Returns the content of the data file.
 pub fn file() -> &'static BuiltinAgentsFile {
     &FILE
 }
 
-/// Returns all built-in agents.
 pub fn all() -> &'static [BuiltinAgent] {
     &FILE.agents
 }

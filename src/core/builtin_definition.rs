@@ -9,7 +9,6 @@ use super::transport::Fallback;
 use crate::core::backend_options::BackendOptions;
 use crate::proto::wire::{AgentSource, SessionOptions};
 
-/// Returns the definition by which a built-in agent is started.
 pub fn builtin_definition(agent: &BuiltinAgent, settings: &Settings) -> AgentDefinition {
     let demo = || LaunchTemplate {
         command: settings.own_program.clone(),

@@ -5,7 +5,6 @@ use crate::proto::chunk::Chunk;
 
 /// Consumer of chunks, in order.
 pub trait ChunkSink {
-    /// Consumes the next chunk.
     fn chunk(&mut self, chunk: &Chunk<'_>);
     /// Consumes the next deltas, like [`ChunkSink::chunk`] for each of them.
     fn deltas(&mut self, deltas: Deltas<'_>) {

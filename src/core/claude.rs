@@ -53,7 +53,6 @@ use uuids::Uuids;
 /// Command for which the CLI is searched in all its usual places.
 pub const CLAUDE: &str = "claude";
 
-/// Traits of the CLI's protocol.
 pub const TRAITS: DialectTraits = DialectTraits {
     default_command: Some(CLAUDE),
     identity: Some(CLAUDE),
@@ -107,7 +106,6 @@ impl Claude {
         }
     }
 
-    /// Sets the source of the request ids.
     #[must_use]
     pub fn numbered(self, numbers: RequestNumbers) -> Self {
         Self { numbers, ..self }

@@ -26,7 +26,6 @@ impl fmt::Display for ClientId {
 /// Id of a call of a client, until its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token {
-    /// Client that made the call.
     pub client: ClientId,
     /// Number of the call, unique for its client.
     pub call: u64,
@@ -46,15 +45,12 @@ impl Token {
 /// Call of a client.
 #[derive(Debug)]
 pub enum Command {
-    /// `initialize`
     Initialize(wire::InitializeParams),
     /// `agent/connect`
     Connect(wire::ConnectParams),
     /// `agent/status`
     Status(wire::AgentParams),
-    /// `agent/list`
     ListAgents(wire::AgentListParams),
-    /// `agent/get`
     GetAgent(wire::GetAgentParams),
     /// `agent/register`
     Register(wire::RegisterParams),
@@ -72,7 +68,6 @@ pub enum Command {
     Ensure(wire::EnsureParams),
     /// `session/create`
     Create(wire::CreateParams),
-    /// `execute`
     Execute(Box<wire::ExecuteParams>),
     /// `session/prompt`
     Prompt(wire::PromptParams),
@@ -96,75 +91,52 @@ pub enum Command {
     Clients(wire::SessionParams),
     /// A call about stored sessions and messages.
     History(History),
-    /// A call of a client that speaks ACP.
     Acp(AcpCommand),
-    /// `shutdown`
     Shutdown,
 }
 
 /// Call of a client about stored sessions and messages.
 #[derive(Debug)]
 pub enum History {
-    /// `session/list`
     ListSessions(wire::ListSessionsParams),
-    /// `session/get`
     GetSession(wire::SessionParams),
-    /// `session/close`
     CloseSession(wire::SessionParams),
-    /// `session/clear`
     ClearSession(wire::ClearSessionParams),
     /// `session/replay`
     Replay(wire::ReplayParams),
-    /// `message/list`
     ListMessages(wire::ListMessagesParams),
-    /// `message/last`
     LastMessage(wire::SessionParams),
-    /// `message/add`
     AddMessage(wire::AddMessageParams),
-    /// `message/update`
     UpdateMessage(wire::UpdateMessageParams),
-    /// `message/clear`
     ClearMessages(wire::ClearParams),
 }
 
 /// Result of a command.
 #[derive(Debug)]
 pub enum Reply {
-    /// Result of `initialize`.
     Initialize(wire::InitializeResult),
     /// Result of `agent/connect` and `agent/status`.
     Status(Box<wire::AgentStatus>),
-    /// Result of `agent/list`.
     Agents(wire::AgentListResult),
     /// Result of `agent/get` and `agent/register`.
     Agent(Box<wire::AgentDetails>),
-    /// Result of `agent/getEnvironment`.
     Environment(wire::EnvironmentResult),
-    /// Result of `agent/updateEnvironment`.
     UpdateEnvironment(wire::UpdateEnvironmentResult),
-    /// Result of `agent/authenticate`.
     Authenticate(wire::AuthenticateResult),
     /// Result of `session/ensure` and `session/create`.
     Session(Box<wire::SessionResult>),
     /// Result of `session/prompt` and `execute`: the summary of the turn.
     Turn(Box<wire::TurnSummary>),
-    /// Result of `session/cancel`.
     Cancel(wire::CancelResult),
-    /// Result of `session/steer`.
     Steer(wire::SteerResult),
     /// Result of `session/prompt` for a turn that ended earlier: its stored summary, unchanged.
     StoredTurn(Box<RawValue>),
-    /// Result of `session/attach`.
     Attached(Box<wire::AttachResult>),
-    /// Result of `session/clients`.
     Clients(wire::ClientsResult),
-    /// Result of `session/list`.
     Sessions(wire::ListSessionsResult),
     /// Result of `session/get`.
     SessionInfo(Box<wire::SessionInfo>),
-    /// Result of `session/replay`.
     Replay(wire::ReplayResult),
-    /// Result of `message/list`.
     Messages(wire::ListMessagesResult),
     /// Result of `message/last`, `message/add` and `message/update`.
     Message(wire::MessageResult),
@@ -209,9 +181,7 @@ impl Serialize for Reply {
 pub enum Notice {
     /// `session/activity`
     Activity(wire::ActivityParams),
-    /// `session/state`
     SessionState(wire::StateParams),
-    /// `agent/state`
     AgentState(wire::AgentStateParams),
     /// `session/presence`
     Presence(wire::PresenceParams),

@@ -8,7 +8,6 @@ pub type ClientAnswer = Result<Box<serde_json::value::RawValue>, ErrorResponse>;
 pub struct ErrorResponse {
     /// JSON-RPC error code.
     pub code: i64,
-    /// Error message.
     pub message: String,
     /// Additional data; `None` if the response has none.
     #[serde(skip_serializing_if = "Option::is_none")]

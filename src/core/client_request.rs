@@ -13,9 +13,7 @@ pub struct ClientRequestId(pub u64);
 /// Request that acpipe sends to a client.
 #[derive(Debug, Clone)]
 pub enum ClientRequest {
-    /// Permission request: whether a tool may run.
     Permission(Box<wire::PermissionParams>),
-    /// Question of the agent to the user.
     Question(Box<wire::QuestionParams>),
     /// File or terminal operation that the agent requested.
     Host(Box<ClientHostRequest>),
@@ -59,7 +57,6 @@ impl ClientRequest {
         }
     }
 
-    /// Returns the method of the request on the wire.
     pub fn method(&self) -> &'static str {
         match self {
             Self::Permission(_) => "permission/request",

@@ -24,16 +24,13 @@ pub const NO_CLIENT: &str = "no client answers permission requests";
 /// Reason of a declined question if no client declares that it answers questions.
 pub const NO_QUESTION_CAPABILITY: &str = "no client answers questions";
 
-/// Reason of a decision if too many requests are open.
 pub const TOO_MANY_OPEN: &str = "too many questions are open";
 
-/// Reason of a refusal if the agent has given the id of the open request to another one.
 pub const ID_REUSED: &str = "the agent has used the id of the request for another one";
 
 /// Open request to one or more clients; the first valid answer decides.
 #[derive(Debug)]
 pub struct OpenRequest {
-    /// Id of the request to the clients.
     pub id: ClientRequestId,
     /// Number of the connection of the agent that sent the question.
     pub agent: u64,
@@ -47,11 +44,9 @@ pub struct OpenRequest {
     pub until: Option<Instant>,
     /// Id of the turn whose chunks show the request.
     pub turn_id: String,
-    /// Subject of the request.
     pub about: OpenRequestKind,
     /// Subject for the policy of a session, which judges it again if it becomes stricter; `None` outside of sessions.
     pub subject: Option<Box<Subject>>,
-    /// The request as sent to the clients.
     pub request: Arc<ClientRequest>,
     /// Size of the request in bytes.
     pub size: usize,
@@ -64,7 +59,6 @@ pub struct OpenRequest {
 /// Reason why the agent's side ends an open request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestEnd {
-    /// The agent has withdrawn the request.
     Withdrawn,
     /// The agent has given the id of the request to another one. A response names only the id, so the approval of the
     /// one could be taken for that of the other.
@@ -86,17 +80,14 @@ impl RequestEnd {
 pub struct ClientRequests(Vec<OpenRequest>);
 
 impl ClientRequests {
-    /// Adds a request that was sent.
     pub fn push(&mut self, open: OpenRequest) {
         self.0.push(open);
     }
 
-    /// Iterates over the open requests.
     pub fn iter(&self) -> impl Iterator<Item = &OpenRequest> {
         self.0.iter()
     }
 
-    /// Returns `true` if no request is open.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -109,13 +100,11 @@ impl ClientRequests {
         self.0.len() >= MOST_OPEN_REQUESTS || bytes >= MOST_OPEN_BYTES
     }
 
-    /// Returns `true` if the question with this id is open.
     #[must_use]
     pub fn has_question(&self, question: &str) -> bool {
         self.iter().any(|open| open.about.question().id == question)
     }
 
-    /// Returns an open request.
     #[must_use]
     pub fn get(&self, id: ClientRequestId) -> Option<&OpenRequest> {
         self.iter().find(|open| open.id == id)
@@ -183,44 +172,36 @@ impl ClientRequests {
         }
     }
 
-    /// Takes a request out.
     pub fn take(&mut self, id: ClientRequestId) -> Option<OpenRequest> {
         self.take_first(|open| open.id == id)
     }
 
-    /// Takes the first of these requests out.
     pub fn take_first(&mut self, wanted: impl Fn(&OpenRequest) -> bool) -> Option<OpenRequest> {
         let at = self.0.iter().position(wanted)?;
         Some(self.0.remove(at))
     }
 
-    /// Takes a request out whose wait has timed out.
     pub fn take_due(&mut self, now: Instant) -> Option<OpenRequest> {
         self.take_first(|open| open.until.is_some_and(|at| at <= now))
     }
 
-    /// Takes all requests out.
     #[must_use]
     pub fn take_all(&mut self) -> Vec<OpenRequest> {
         std::mem::take(&mut self.0)
     }
 
-    /// Returns when the first wait times out.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.iter().filter_map(|open| open.until).min()
     }
 
-    /// Iterates over the times at which the waits time out, for changes.
     pub fn deadlines_mut(&mut self) -> impl Iterator<Item = &mut Instant> {
         self.0.iter_mut().filter_map(|open| open.until.as_mut())
     }
 }
 
-/// Effect of a client's answer on a request.
 #[derive(Debug)]
 enum AnswerEffect {
-    /// The answer decides.
     Decides,
     /// The client did not receive the request; or the answer is not valid, and other clients can still
     /// answer.
@@ -228,7 +209,6 @@ enum AnswerEffect {
 }
 
 impl OpenRequest {
-    /// Records the answer of a client and returns its effect.
     fn record_answer(&mut self, client: ClientId, is_valid: bool) -> AnswerEffect {
         if !self.asked.contains(&client) {
             return AnswerEffect::Ignored;
@@ -252,16 +232,13 @@ impl OpenRequest {
 /// Subject of a request to clients.
 #[derive(Debug)]
 pub enum OpenRequestKind {
-    /// Permission to run a tool.
     Permission {
         /// The question as the turn's chunks show it.
         question: Question,
-        /// Possible answers.
         options: Vec<PermissionOption>,
         /// Rule of the policy that requires the request.
         rule: String,
     },
-    /// A question to the user.
     Question {
         /// The question as the turn's chunks show it.
         question: Question,
@@ -271,7 +248,6 @@ pub enum OpenRequestKind {
 }
 
 impl OpenRequestKind {
-    /// Returns the possible answers.
     #[must_use]
     pub fn options(&self) -> &[PermissionOption] {
         match self {

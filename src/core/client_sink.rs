@@ -39,7 +39,6 @@ pub trait ClientSinks {
         self.sink(client).is_some_and(|sink| sink.is_full())
     }
 
-    /// Returns `true` if this client lags.
     fn is_client_lagging(&mut self, client: ClientId) -> bool {
         self.sink(client).is_some_and(|sink| sink.is_lagging())
     }
@@ -120,6 +119,5 @@ pub trait ClientSink {
     fn ask(&mut self, _ask: ClientRequestId, _request: &ClientRequest) {}
     /// Cancels a request to the client that no longer needs an answer.
     fn withdraw(&mut self, _ask: ClientRequestId, _by: &DecisionSource) {}
-    /// Sends a notification.
     fn notify(&mut self, notice: &Notice);
 }

@@ -13,7 +13,6 @@ use std::sync::Arc;
 /// Declarations of a client in `initialize`, and its defaults.
 #[derive(Debug, Clone)]
 pub struct ClientDeclaration {
-    /// Name and version of the client, if it gave them.
     pub info: Option<PeerInfo>,
     /// Effect of the client's departure on sessions for which it names no other one.
     pub on_disconnect: OnDisconnect,
@@ -21,7 +20,6 @@ pub struct ClientDeclaration {
     pub role: Role,
     /// Notifications that the client receives, and requests that it answers.
     pub capabilities: ClientCapabilities,
-    /// Handling of unknown fields in the client's messages.
     pub unknown_fields: UnknownFields,
     /// Subscription for sessions that the client opens from now on.
     pub subscription: Subscription,
@@ -45,7 +43,6 @@ pub struct ClientServices {
 pub struct DefaultSession {
     /// The client's id of the session.
     pub id: String,
-    /// Working directory of the session.
     pub cwd: String,
 }
 
@@ -89,7 +86,6 @@ impl ClientDeclaration {
         }
     }
 
-    /// Returns the services of the client that an agent may use.
     #[must_use]
     pub fn services(&self) -> ClientServices {
         ClientServices {
@@ -117,13 +113,11 @@ impl Clients {
         self.have_acp = self.acp().is_some();
     }
 
-    /// Removes a client that has left.
     pub fn remove(&mut self, client: ClientId) {
         self.all.retain(|(id, _)| *id != client);
         self.have_acp = self.acp().is_some();
     }
 
-    /// Returns `true` if a client speaks ACP.
     #[inline]
     #[must_use]
     pub fn have_acp(&self) -> bool {
@@ -154,19 +148,16 @@ impl Clients {
         }
     }
 
-    /// Iterates over the ids of all clients.
     pub fn ids(&self) -> impl Iterator<Item = ClientId> + '_ {
         self.all.iter().map(|(id, _)| *id)
     }
 
-    /// Returns `true` if a client has a capability.
     #[must_use]
     pub fn can(&self, client: ClientId, has: impl Fn(&ClientCapabilities) -> bool) -> bool {
         self.get(client)
             .is_some_and(|declaration| has(&declaration.capabilities))
     }
 
-    /// Iterates over the clients whose declaration is `wanted`.
     pub fn declared(
         &self,
         wanted: impl Fn(&ClientDeclaration) -> bool,
@@ -178,7 +169,6 @@ impl Clients {
         all.map(|(id, _)| *id)
     }
 
-    /// Iterates over the clients that have a capability.
     pub fn with_capability(
         &self,
         has: impl Fn(&ClientCapabilities) -> bool,
@@ -194,7 +184,6 @@ impl Clients {
         all.find_map(|(id, declaration)| Some((*id, declaration.acp.as_ref()?)))
     }
 
-    /// Returns `true` if a client speaks ACP.
     #[must_use]
     pub fn speaks_acp(&self, client: ClientId) -> bool {
         self.get(client)
@@ -209,7 +198,6 @@ impl Clients {
             .unwrap_or_default()
     }
 
-    /// Returns the services of all clients.
     #[must_use]
     pub fn services(&self) -> ClientServices {
         let offers = self.all.iter().map(|(_, declaration)| declaration.offer());

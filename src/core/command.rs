@@ -13,7 +13,6 @@ use super::event::AgentInfo;
 use crate::proto::wire::{AgentCapabilities, SessionOptions};
 use answer::answer;
 
-/// Traits of commands.
 pub const TRAITS: DialectTraits = DialectTraits {
     default_command: None,
     identity: None,
@@ -38,7 +37,6 @@ pub struct CommandAgent {
 }
 
 impl CommandAgent {
-    /// Creates the backend of a program that is started with `launch`.
     #[must_use]
     pub fn new(launch: ProcessSpec, options: BackendOptions) -> Self {
         Self { launch, options }

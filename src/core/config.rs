@@ -22,7 +22,6 @@ pub struct Settings {
     pub own_program: String,
     /// Known faults of agents, by the agent's name.
     pub quirks: BTreeMap<String, Quirks>,
-    /// Policy that decides the agents' permission requests.
     pub policy: Policy,
     /// Chunk profile of clients that do not choose one.
     pub profile: Profile,
@@ -45,7 +44,6 @@ pub struct Settings {
     pub inherited: Variables,
     /// Secrets that logs and tapes hide; what users type as answers is added.
     pub secrets: Secrets,
-    /// Time limits.
     pub limits: Limits,
     /// MCP servers that every session gets in addition to its own.
     pub mcp_servers: Vec<McpServer>,
@@ -59,17 +57,14 @@ impl Settings {
             .unwrap_or_else(|| "/".to_owned())
     }
 
-    /// Returns the policy of an agent's sessions.
     pub fn policy_of<'a>(&'a self, agent: &'a AgentDefinition) -> &'a Policy {
         agent.policy.as_deref().unwrap_or(&self.policy)
     }
 
-    /// Returns the time limits of an agent.
     pub fn limits_of<'a>(&'a self, agent: &'a AgentDefinition) -> &'a Limits {
         agent.limits.as_deref().unwrap_or(&self.limits)
     }
 
-    /// Returns the treatment of sessions that an agent no longer remembers.
     pub fn on_lost_of(&self, agent: &AgentDefinition) -> OnLost {
         agent.on_lost.unwrap_or(self.on_lost)
     }

@@ -22,20 +22,15 @@ use std::time::Instant;
 /// A machine has no access to other machines or to the maps of machines. It pushes requests to other machines
 /// to `requests`; the hub routes them when the machine returns.
 pub struct Cx<'a> {
-    /// Running time of the event.
     pub now: Instant,
-    /// State that every machine uses.
     pub shared: &'a mut Shared,
     pub agent: AgentAccess<'a>,
     /// Terms of the last prompt, if they are stricter than those of the session's agent.
     pub terms: Option<Arc<Terms>>,
     /// Files and terminals that acpipe serves to agents.
     pub hosting: &'a mut Hosting,
-    /// Sinks of the clients, which receive replies, chunks and notifications.
     pub clients: &'a mut dyn ClientSinks,
-    /// Requests to the hub, in order.
     pub requests: &'a mut Vec<SessionRequest>,
-    /// Effects for the shell, in order.
     pub effects: &'a mut Vec<Effect>,
 }
 
@@ -54,7 +49,6 @@ pub enum SessionRequest {
     CheckClaim,
     /// End the claims of other sessions on the id that the agent gave to this session.
     EndOtherClaims,
-    /// The restore of the session ended.
     Restored(Result<Box<Recovery>, Error>),
     /// Restart the agent, because it does not end a cancelled turn.
     RestartAgent,
@@ -110,7 +104,6 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns a new id for a call to the agent.
     pub fn next_call(&mut self) -> CallId {
         self.shared.ids.call()
     }
@@ -124,13 +117,11 @@ impl Cx<'_> {
         }
     }
 
-    /// Passes on the effects of the files and terminals that acpipe serves.
     pub fn take_host_effects(&mut self) {
         let effects = self.hosting.host.take_effects().into_iter();
         self.effects.extend(effects.map(Effect::Host));
     }
 
-    /// Removes a client request that is decided from the open requests.
     pub fn close_request(&mut self, ask: ClientRequestId) {
         self.shared.client_requests.remove(&ask);
     }

@@ -19,7 +19,6 @@ pub enum DecisionSource {
     Timeout(Option<String>),
     /// The agent, which withdrew its request or continued without a response.
     Agent,
-    /// The cancel of the turn.
     Cancel,
     /// The end of the turn, the session or the agent.
     End,
@@ -39,7 +38,6 @@ impl DecisionSource {
         }
     }
 
-    /// Returns the policy rule that decided; `None` if no rule did.
     pub fn rule(&self) -> Option<&str> {
         match self {
             Self::Policy(rule) | Self::Timeout(Some(rule)) => Some(rule),
@@ -69,7 +67,6 @@ impl DecisionSource {
 /// Text that the user sent with a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Feedback {
-    /// Text of the user.
     pub words: String,
     /// Whether the agent receives the text with the response. Not all protocols have a field for it.
     pub delivered: bool,
@@ -106,13 +103,11 @@ pub fn late_feedback(what: Option<&str>, approved: bool, words: &str) -> String 
 pub struct Decision {
     /// Chosen option; `None` responds "cancelled".
     pub choice: Option<PermissionOption>,
-    /// Text that the user sent with the decision.
     pub feedback: Option<Feedback>,
     /// The user's answer to an elicitation, a JSON object.
     pub content: Option<Box<RawValue>>,
     /// Input with which the tool runs in place of its own, a JSON object.
     pub updated_input: Option<Box<RawValue>>,
-    /// Reason, as text for people.
     pub reason: String,
     pub by: DecisionSource,
     /// Response of a client that speaks ACP, which an ACP agent gets as it is.
@@ -169,7 +164,6 @@ impl Decision {
         }
     }
 
-    /// Creates the decision for an option that the client chose.
     #[must_use]
     pub fn chosen(choice: PermissionOption, feedback: Option<Feedback>) -> Self {
         let word = if choice.kind.refuses() {
@@ -206,7 +200,6 @@ impl Decision {
         }
     }
 
-    /// Returns the feedback that the agent does not receive with the response.
     pub fn undelivered(&self) -> Option<&Feedback> {
         self.feedback
             .as_ref()

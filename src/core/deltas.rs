@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 pub struct Deltas<'a> {
     /// Kind of the block: reasoning, or text of the answer.
     pub role: MessageRole,
-    /// Id of the block.
     pub id: &'a str,
     pub texts: TextRun<'a>,
 }
@@ -19,14 +18,12 @@ pub struct Deltas<'a> {
 pub struct TextDelta<'a> {
     /// Kind of the block: reasoning, or text of the answer.
     pub role: MessageRole,
-    /// Id of the block.
     pub id: &'a str,
     /// The text as a JSON string.
     pub text: &'a [u8],
 }
 
 impl<'a> Deltas<'a> {
-    /// Iterates over the deltas.
     pub fn iter(self) -> impl Iterator<Item = TextDelta<'a>> {
         let Self { role, id, texts } = self;
         texts.texts().map(move |text| TextDelta { role, id, text })
@@ -50,7 +47,6 @@ impl<'a> Deltas<'a> {
 }
 
 impl TextDelta<'_> {
-    /// Calls `take` with the delta as a chunk.
     pub fn with_chunk(&self, take: impl FnOnce(&Chunk<'_>)) {
         // Every text was checked to be a JSON string.
         let text = serde_json::from_slice(self.text).unwrap_or(RawValue::NULL);
@@ -58,7 +54,6 @@ impl TextDelta<'_> {
     }
 }
 
-/// Returns the chunk that appends text to a block.
 pub fn delta_chunk<'a>(
     role: MessageRole,
     id: &'a str,

@@ -29,7 +29,6 @@ use std::sync::Arc;
 /// transport is and what it must deliver. Process ids, process health and the steps of a stop belong to the
 /// agent machine and the shell.
 pub trait Dialect: Send {
-    /// Returns the properties of the dialect.
     fn facts(&self) -> DialectFacts;
 
     /// Sends a call. Returns `true` if the agent has it, and what [`AgentCall`] says for its kind.
@@ -38,7 +37,6 @@ pub trait Dialect: Send {
     /// The agent cannot take the call. Nothing was sent.
     fn call(&mut self, call: AgentCall<'_>, out: &mut Outgoing) -> Result<bool, Error>;
 
-    /// Answers a request of the agent.
     fn answer(&mut self, key: &RequestKey, answer: AgentAnswer<'_>, out: &mut Outgoing);
 
     /// Returns the process that serves a session, given by the agent session id or by the call that opens it.
@@ -92,11 +90,9 @@ pub trait Dialect: Send {
 
     fn meaning(&self, text: AgentText<'_>) -> TextMeaning;
 
-    /// Returns the counts of lines that could not be used so far.
     fn faults(&self) -> LineFaults;
 }
 
-/// Properties of a dialect.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct DialectFacts {
@@ -113,7 +109,6 @@ pub struct DialectFacts {
     pub delivers_feedback: bool,
 }
 
-/// Creates the error of a message into a turn for an agent that takes none.
 pub fn no_steering(session: &str) -> Error {
     let message = format!("the agent of session {session:?} takes no messages during a turn");
     Error::new(ErrorKind::OutOfOrder, message)
@@ -132,7 +127,6 @@ pub fn error_of_text(said: &str) -> Error {
 /// agent continues. A read-only transport gets `Open` alone.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TransportOrder {
-    /// Opens a transport under this number.
     Open(Transport),
     /// Writes these lines to the input of the transport. Lines after `FinishInput` are dropped.
     Lines(Vec<u8>),
@@ -152,7 +146,6 @@ pub enum TransportOrder {
 pub struct AgentServices {
     /// Elicitations: the user can answer questions of the agent.
     pub questions: bool,
-    /// Files and terminals.
     pub host: host::HostServices,
     /// Client that speaks ACP; it also gets requests of methods that acpipe does not interpret.
     pub acp: Option<Arc<AcpClient>>,
@@ -167,7 +160,6 @@ pub struct DialectTraits {
     /// Identity of every agent of this protocol, whatever its command line, since all of them share their
     /// sessions. `None` if the command line gives the identity.
     pub identity: Option<&'static str>,
-    /// Whether each session always has its own process.
     pub process_per_session: bool,
     /// Whether mode and model are arguments of the session's process; otherwise they are set after its start.
     pub starts_in_mode: bool,
@@ -183,7 +175,6 @@ pub struct DialectTraits {
     pub takes_output_schema: bool,
     /// Whether the agent remembers the earlier prompts of a session, and the earlier attempts at a prompt.
     pub remembers: bool,
-    /// Whether sessions can be forked.
     pub forks: bool,
     /// How the user signs out of an agent that does not offer to sign out.
     pub logout_hint: &'static str,
@@ -207,12 +198,10 @@ impl Outgoing {
         }
     }
 
-    /// Adds the order to open a transport under this number.
     pub fn open(&mut self, child: Child, transport: Transport) {
         self.order(child, TransportOrder::Open(transport));
     }
 
-    /// Adds an order to a transport.
     pub fn order(&mut self, child: Child, order: TransportOrder) {
         self.0.push((child, order));
     }
@@ -224,7 +213,6 @@ impl Outgoing {
         }
     }
 
-    /// Moves all orders of another queue to the end of this one.
     pub fn append(&mut self, other: &mut Self) {
         self.0.append(&mut other.0);
     }
@@ -236,7 +224,6 @@ impl Outgoing {
         all
     }
 
-    /// Returns `true` if the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -291,9 +278,7 @@ pub enum PromptPart<'a> {
     File {
         /// URL of the file: a `data:` URL, or its address.
         url: Cow<'a, str>,
-        /// Media type of the file, if the client gave one.
         media_type: Option<String>,
-        /// Name of the file, if the client gave one.
         name: Option<String>,
     },
     /// Content block of ACP. Only ACP agents get it.

@@ -21,30 +21,23 @@ use serde_json::Value;
 /// Names of the dialects, which are members of metadata.
 pub const DIALECT_NAMES: &[&str] = &["acp", "claude", "command", "openai", "ui-stream"];
 
-/// Parameters from which a dialect is created.
 pub struct DialectSetup {
-    /// Command line of the agent process.
     pub launch: ProcessSpec,
-    /// Services offered to the agent.
     pub offer: AgentServices,
-    /// Whether each session gets its own agent process.
     pub child_per_session: bool,
     /// The whole environment of the agent.
     pub env: Variables,
     /// Text that makes ids unique across connections.
     pub seed: String,
-    /// Numbers of the requests to the agent.
     pub requests: RequestNumbers,
     /// Whether the policy has rules. If so, the agent has to report tools that it runs without a permission
     /// request.
     pub has_rules: bool,
     /// Options of an agent that is not a process with a conversation.
     pub backend: BackendOptions,
-    /// Time limits of the agent.
     pub limits: Limits,
 }
 
-/// Returns the properties of a protocol.
 pub fn traits(protocol: Protocol) -> &'static DialectTraits {
     match protocol {
         Protocol::Acp => &acp::TRAITS,
@@ -73,7 +66,6 @@ pub fn dialect_of(message: &Value) -> &'static str {
     DIALECT_NAMES.iter().find(names).copied().unwrap_or("acp")
 }
 
-/// Creates the dialect of an agent that is about to be started.
 pub fn dialect(protocol: Protocol, setup: DialectSetup) -> Box<dyn Dialect> {
     match protocol {
         Protocol::Acp if setup.child_per_session => {

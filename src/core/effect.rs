@@ -48,11 +48,8 @@ pub enum Effect {
 /// `Exited` or `StartFailed`.
 #[derive(Debug)]
 pub enum AgentInput {
-    /// The process runs: its id, and the program that was started.
     Started {
-        /// Process id.
         pid: u32,
-        /// Program that was started.
         program: Box<Program>,
     },
     /// The health of the process changed. The shell reports it before every other input, so its position
@@ -68,7 +65,6 @@ pub enum AgentInput {
     InputClosed,
     /// The process does not read its stdin, and the queue for it is full.
     InputStuck,
-    /// Result of [`Effect::Measure`].
     Measured(Measure),
     /// The process and all of its descendants have exited, or the file was read to its end.
     Exited(Exit),
@@ -77,7 +73,6 @@ pub enum AgentInput {
 /// Size of an agent's process tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Measure {
-    /// Number of processes.
     pub processes: u32,
     /// Resident memory in bytes. Memory that several processes share is counted for each of them.
     pub rss: u64,

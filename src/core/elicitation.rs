@@ -13,7 +13,6 @@ use std::borrow::Cow;
 /// Content of an elicitation. The policy never answers it in place of the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ElicitationDetails {
-    /// Kind of the question: form, URL or plan.
     pub kind: QuestionKind,
     /// Text of the question; for a plan, the plan itself.
     pub message: String,
@@ -23,12 +22,10 @@ pub struct ElicitationDetails {
     pub url: Option<String>,
     /// Id that the agent gave the elicitation, if it reports later that the user has visited the URL.
     pub id: Option<String>,
-    /// Other fields that the agent sent with the question.
     pub other: Map<String, Value>,
 }
 
 impl ElicitationDetails {
-    /// Creates an elicitation of a form to fill in.
     #[must_use]
     pub fn form(message: String, schema: Value) -> Self {
         Self {
@@ -41,7 +38,6 @@ impl ElicitationDetails {
         }
     }
 
-    /// Creates an elicitation of a URL to visit.
     #[must_use]
     pub fn url(message: String, url: String, id: Option<String>) -> Self {
         Self {

@@ -25,7 +25,6 @@ pub struct Error {
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $kind:ident = $name:literal, $rpc:literal, $exit:literal;)*) => {
-        /// Kind of an error.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         // The tests match all kinds, so that none is without a test.
         #[cfg_attr(not(feature = "fake-agent"), non_exhaustive)]
@@ -39,7 +38,6 @@ macro_rules! kinds {
             #[must_use]
             pub fn name(self) -> &'static str { match self { $(Self::$kind => $name,)* } }
 
-            /// Returns the JSON-RPC code.
             #[must_use]
             pub fn rpc_code(self) -> i32 { match self { $(Self::$kind => $rpc,)* } }
 
@@ -47,7 +45,6 @@ macro_rules! kinds {
             #[must_use]
             pub fn exit_code(self) -> u8 { match self { $(Self::$kind => $exit,)* } }
 
-            /// Returns the meaning of the kind in one sentence.
             #[must_use]
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$kind => concat!($($doc),+),)* }
@@ -129,7 +126,6 @@ kinds! {
 }
 
 impl Error {
-    /// Creates an error without raw facts.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
@@ -256,7 +252,6 @@ pub fn out_of_order(message: &str) -> Error {
     Error::new(ErrorKind::OutOfOrder, message)
 }
 
-/// Creates the error for a session id that does not exist.
 pub fn no_session(id: &str) -> Error {
     let message = format!("session {id:?} not found; call session/ensure first");
     Error::new(ErrorKind::SessionNotFound, message)
@@ -290,7 +285,6 @@ const CONNECTION_FAILURES: &[&str] = &[
     "unable to get local issuer certificate",
 ];
 
-/// Returns `true` if the text reports a failed connection.
 pub fn is_connection_failure(text: &str) -> bool {
     CONNECTION_FAILURES.iter().any(|words| text.contains(words))
 }

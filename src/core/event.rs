@@ -36,18 +36,13 @@ pub enum AgentEvent<'a> {
     Ready(Box<AgentInfo>),
     /// The handshake failed, so the agent cannot be used.
     NotReady(Error),
-    /// Result of a call that opens a session.
     SessionOpened {
-        /// Call that opened the session.
         call: CallId,
-        /// The agent's id of the session.
         agent_session: String,
         /// State of the session: modes, models, options and other members of the result.
         state: Members<'a>,
     },
-    /// Result of a call that lists the agent's sessions.
     Listed {
-        /// Call that requested the list.
         call: CallId,
         /// One page of sessions.
         sessions: Vec<ListedSession>,
@@ -56,35 +51,28 @@ pub enum AgentEvent<'a> {
     },
     /// Result of a call that sets a mode, a model or an option.
     Set {
-        /// Call that set it.
         call: CallId,
         /// State of the session, as far as the result contains it.
         state: Members<'a>,
     },
     /// Result of a call without data.
     Done {
-        /// Call that is complete.
         call: CallId,
     },
     Update {
         /// The agent's id of the session.
         session: Cow<'a, str>,
-        /// The update in neutral form.
         update: Update<'a>,
-        /// The update as the agent sent it.
         original: Original<'a>,
     },
     /// A message about a tool call cannot be read.
     CallLost(Box<LostCall>),
-    /// Request for permission to run a tool.
     Permission(Box<Permission<'a>>),
     /// Request of a hook before a tool runs for which the agent does not request permission.
     ToolHook(Box<Permission<'a>>),
-    /// Request for input of the user.
     Elicitation(Box<Elicitation<'a>>),
     /// The user has visited the address of the elicitation with this id.
     UrlCompleted {
-        /// The agent's id of the elicitation.
         id: String,
     },
     /// Request for a file or a terminal of the client.
@@ -93,51 +81,40 @@ pub enum AgentEvent<'a> {
     Forward(Box<ForwardReceived<'a>>),
     /// Result of a call that passed on a request of a client.
     Forwarded {
-        /// Call that passed it on.
         call: CallId,
-        /// The result as the agent sent it.
         result: &'a RawValue,
     },
-    /// The agent withdrew the request with this key.
-    Withdrawn { key: RequestKey },
+    Withdrawn {
+        key: RequestKey,
+    },
     /// The agent reports outside of its result whether the session's turn fails.
     TurnFailing {
         /// The agent's id of the session.
         session: String,
-        /// Whether the turn fails.
         failing: FailureReport,
     },
-    /// The turn that this call started has ended.
     TurnEnded {
-        /// Call that started the turn.
         call: CallId,
-        /// Result of the turn.
         end: TurnEnd,
     },
-    /// A call failed.
     Failed {
-        /// Call that failed.
         call: CallId,
-        /// Cause of the failure.
         error: Error,
     },
     /// A session ended, but the agent still serves others; the session can be opened again.
     SessionLost {
         /// The agent's id of the session.
         session: String,
-        /// Cause of the failure.
         error: Error,
     },
     /// The agent uses another id for a session from now on.
     SessionRenamed {
         /// The agent's previous id of the session.
         session: String,
-        /// The agent's new id of the session.
         to: String,
     },
     /// The agent starts a prompt that was queued behind its own background activity.
     QueuedPromptBegan {
-        /// Call that sent the prompt.
         call: CallId,
     },
     /// The agent starts a background turn, whose end it will report. The previous turn produces no more
@@ -149,7 +126,6 @@ pub enum AgentEvent<'a> {
     BackgroundTurnEnded {
         /// The agent's id of the session.
         session: String,
-        /// Result of the turn.
         end: TurnEnd,
     },
 }
@@ -182,9 +158,7 @@ pub struct LostCall {
 pub struct ListedSession {
     /// The agent's id of the session.
     pub id: String,
-    /// Working directory; `None` if the agent gives none.
     pub cwd: Option<String>,
-    /// Title; `None` if the agent gives none.
     pub title: Option<String>,
     /// Time of the last change as the agent writes it, in ACP ISO 8601; `None` if the agent gives none.
     pub updated_at: Option<String>,
@@ -193,7 +167,6 @@ pub struct ListedSession {
 /// An update as the agent sent it, extracted from its line only if needed.
 #[derive(Clone, Copy)]
 pub struct Original<'a> {
-    /// Complete line.
     pub line: &'a str,
     /// Function that finds the update in the line.
     pub cut: fn(&str) -> Option<&RawValue>,
@@ -202,7 +175,6 @@ pub struct Original<'a> {
 }
 
 impl<'a> Original<'a> {
-    /// Returns the update as JSON.
     #[must_use]
     pub fn json(self) -> &'a RawValue {
         (self.cut)(self.line).unwrap_or(RawValue::NULL)
@@ -226,19 +198,14 @@ impl std::fmt::Debug for Original<'_> {
 pub struct Permission<'a> {
     /// The agent's id of the session.
     pub session: Cow<'a, str>,
-    /// Key of the agent's request, for the response.
     pub key: RequestKey,
-    /// The tool call that needs permission.
     pub tool: ToolUpdate<'a>,
-    /// Possible answers, in the agent's order.
     pub options: Vec<PermissionOption>,
-    /// The options as the agent sent them.
     pub raw_options: Option<&'a RawValue>,
     /// Question to the user in the request, which an approval alone does not answer.
     pub form: Option<ElicitationDetails>,
     /// Parameters of the request in ACP; `None` if the agent does not speak ACP, or did not ask itself.
     pub acp: Option<&'a RawValue>,
-    /// Other members of the request.
     pub other: Members<'a>,
 }
 
@@ -249,11 +216,8 @@ pub struct Elicitation<'a> {
     pub session: Option<Cow<'a, str>>,
     /// Call during which the agent asks; `None` if the agent names none.
     pub call: Option<CallId>,
-    /// Key of the agent's request, for the response.
     pub key: RequestKey,
-    /// Id of the tool call that the question belongs to; `None` if there is none.
     pub tool: Option<Cow<'a, str>>,
-    /// The question itself.
     pub elicitation: ElicitationDetails,
     /// Parameters of the request in ACP; `None` if the agent does not speak ACP.
     pub acp: Option<&'a RawValue>,
@@ -264,9 +228,7 @@ pub struct Elicitation<'a> {
 pub struct HostRequestReceived<'a> {
     /// The agent's id of the session.
     pub session: Cow<'a, str>,
-    /// Key of the agent's request, for the response.
     pub key: RequestKey,
-    /// The request itself.
     pub request: HostRequest,
     /// Method of the request in ACP.
     pub method: Cow<'a, str>,
@@ -281,31 +243,25 @@ pub struct ForwardReceived<'a> {
     pub session: Option<Cow<'a, str>>,
     /// Key of the agent's request, for the response; `None` for a notification.
     pub key: Option<RequestKey>,
-    /// Name of the method.
     pub method: Cow<'a, str>,
-    /// Parameters; `None` if the message has none.
     pub params: Option<&'a RawValue>,
 }
 
 /// Possible answer to a permission request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PermissionOption {
-    /// The agent's id of the option.
     pub id: String,
     /// Label of the option for people.
     pub name: String,
-    /// Effect of the option.
     pub kind: OptionKind,
 }
 
 /// Effect of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionKind {
-    /// Allows this action once.
     AllowOnce,
     /// Allows this action; the agent remembers the choice.
     AllowAlways,
-    /// Rejects this action once.
     RejectOnce,
     /// Rejects this action; the agent remembers the choice.
     RejectAlways,
@@ -314,7 +270,6 @@ pub enum OptionKind {
 }
 
 impl OptionKind {
-    /// Returns `true` for the options that reject, once or always.
     #[must_use]
     pub fn refuses(self) -> bool {
         matches!(self, Self::RejectOnce | Self::RejectAlways)
@@ -324,11 +279,9 @@ impl OptionKind {
 /// Result of a turn.
 #[derive(Debug, Default)]
 pub struct TurnEnd {
-    /// Why the agent stopped.
     pub stop_reason: StopReason,
     /// Stop reason as the agent reported it.
     pub reported: String,
-    /// Error of the turn, if the agent reports one with the result.
     pub error: Option<Error>,
     /// Whether the prompt was a command of the agent itself, which sends no request to the model and may have
     /// no output.
@@ -363,19 +316,15 @@ impl TurnEnd {
     }
 }
 
-/// Why an agent stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StopReason {
     /// The agent completed its answer.
     #[default]
     EndTurn,
-    /// The model reached its limit of tokens.
     MaxTokens,
     /// The agent reached its limit of turns of its own loop.
     MaxTurns,
-    /// The agent refused to continue.
     Refusal,
-    /// The client cancelled the turn.
     Cancelled,
     /// A stop reason that the protocol does not define.
     Unknown,
@@ -446,10 +395,8 @@ pub struct AgentInfo {
     pub name: Option<String>,
     /// Name for people; `None` if the agent gives none.
     pub title: Option<String>,
-    /// Version; `None` if the agent gives none.
     pub version: Option<String>,
     pub capabilities: AgentCapabilities,
-    /// Methods to sign in to the agent.
     pub auth_methods: Vec<AuthMethod>,
     /// Result of `initialize` in ACP; `None` if the agent does not speak ACP.
     pub acp: Option<Arc<str>>,

@@ -34,7 +34,6 @@ struct OpenBlockIndices {
     reasonings: HashMap<String, usize>,
 }
 
-/// Message that a fold has built so far.
 #[derive(Serialize)]
 struct MessageSoFar<'a> {
     id: &'a str,
@@ -53,7 +52,6 @@ pub struct FoldSink {
 }
 
 impl FoldSink {
-    /// Returns the message so far.
     pub fn message(&self) -> Value {
         self.fold.message()
     }
@@ -111,7 +109,6 @@ impl ChunkSink for FoldSink {
 }
 
 impl Fold {
-    /// Returns the message so far.
     pub fn message(&self) -> Value {
         json!(self.so_far())
     }

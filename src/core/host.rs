@@ -59,14 +59,11 @@ impl std::fmt::Display for TerminalId {
 /// Successful answer to a [`HostRequest`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostAnswer {
-    /// Content of a file.
     Content(String),
-    /// The file was written.
     Written,
     /// A terminal was created under this name.
     Created(String),
     Output(TerminalOutput),
-    /// Exit of a terminal's command.
     Exit(TerminalExit),
     /// A terminal was killed or released.
     Done,
@@ -94,7 +91,6 @@ pub struct TerminalView<'a> {
     pub exit: Option<&'a TerminalExit>,
 }
 
-/// Exit of a terminal's command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TerminalExit {
     /// Exit code; `None` if a signal ended the command.
@@ -117,13 +113,10 @@ pub struct HostScope {
 pub enum HostEffect {
     /// Read or write a file within the roots, and report the result under the ticket.
     File {
-        /// Ticket of the request.
         ticket: Ticket,
-        /// Session of the request.
         session: String,
         /// Directories within which the file must be.
         roots: Vec<String>,
-        /// Operation on the file.
         access: Access,
     },
     /// Stop reading or writing a file: its request was answered.
@@ -131,14 +124,11 @@ pub enum HostEffect {
     /// Open the directories of a session that is about to be opened. From then on, files are served from the
     /// opened directories even if their paths later lead elsewhere.
     HoldRoots {
-        /// Session that the directories belong to.
         session: String,
         /// Absolute directories to hold open.
         roots: Vec<String>,
     },
-    /// Close the directories of a session.
     ReleaseRoots(String),
-    /// Start the command of a terminal.
     Start(TerminalId, Box<TerminalSpec>),
     /// End the command and all processes below it: SIGTERM, a grace period, SIGKILL.
     Kill(TerminalId),
@@ -147,32 +137,17 @@ pub enum HostEffect {
 /// Operation on a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Read these lines of a file.
-    Read {
-        /// Path of the file.
-        path: String,
-        /// Lines to read.
-        window: LineRange,
-    },
-    /// Write a file.
-    Write {
-        /// Path of the file.
-        path: String,
-        /// New content of the file.
-        content: String,
-    },
+    Read { path: String, window: LineRange },
+    Write { path: String, content: String },
 }
 
 /// Command of a terminal with its directory and environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TerminalSpec {
-    /// Program to run.
     pub command: String,
-    /// Arguments of the program.
     pub args: Vec<String>,
     /// Working directory; must be within the roots.
     pub cwd: String,
-    /// Session that the roots belong to.
     pub session: String,
     /// Directories within which `cwd` must be.
     pub roots: Vec<String>,
@@ -183,11 +158,8 @@ pub struct TerminalSpec {
 /// Event from the shell.
 #[derive(Debug)]
 pub enum HostEvent {
-    /// Result of reading or writing a file.
     File(Ticket, Result<HostAnswer, Error>),
-    /// The command of a terminal runs.
     Started(TerminalId),
-    /// The command of a terminal could not be started.
     StartFailed(TerminalId, Error),
     Output(TerminalId, Bytes),
     /// The command ended and all of its output was reported; processes that it left behind may still write
@@ -197,7 +169,6 @@ pub enum HostEvent {
     Gone(TerminalId),
 }
 
-/// Answer with the ticket of its request.
 pub type Answered = (Ticket, Result<HostAnswer, Error>);
 
 /// File and terminal requests in progress.
@@ -206,12 +177,10 @@ pub struct Host {
     terminals: ServedTerminals,
     effects: Vec<HostEffect>,
     answers: Vec<Answered>,
-    /// Time of the next report of terminal output.
     report_at: Option<Instant>,
 }
 
 impl Host {
-    /// Returns `true` if the session has a terminal of this name.
     pub fn has_terminal(&self, session: &str, name: &str) -> bool {
         self.terminals.has(session, name)
     }
@@ -301,7 +270,6 @@ impl Host {
         Ok(None)
     }
 
-    /// Handles an event from the shell.
     pub fn handle_event(&mut self, event: HostEvent, now: Instant) {
         match event {
             HostEvent::File(ticket, answer) => self.answers.push((ticket, answer)),
@@ -330,12 +298,10 @@ impl Host {
         }
     }
 
-    /// Takes the actions for the shell, in order.
     pub fn take_effects(&mut self) -> Vec<HostEffect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// Takes the available answers.
     pub fn take_answers(&mut self) -> Vec<Answered> {
         std::mem::take(&mut self.answers)
     }

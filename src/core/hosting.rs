@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 /// The host with the open requests of all sessions.
 #[derive(Debug, Default)]
 pub struct Hosting {
-    /// Performs the file and terminal operations.
     pub host: Host,
     /// Sessions of open requests.
     tickets: BTreeMap<Ticket, String>,
@@ -16,7 +15,6 @@ pub struct Hosting {
 }
 
 impl Hosting {
-    /// Opens a request of a session.
     pub fn open(&mut self, session: &str) -> Ticket {
         self.last += 1;
         let ticket = Ticket(self.last);
@@ -24,22 +22,18 @@ impl Hosting {
         ticket
     }
 
-    /// Closes a request.
     pub fn close(&mut self, ticket: Ticket) {
         self.tickets.remove(&ticket);
     }
 
-    /// Returns the session of an open request.
     pub fn session(&self, ticket: Ticket) -> Option<&String> {
         self.tickets.get(&ticket)
     }
 
-    /// Records that a session has decisions to carry out.
     pub fn note_decision(&mut self, session: &str) {
         self.decided_sessions.push(session.to_owned());
     }
 
-    /// Takes the sessions with decisions to carry out.
     pub fn take_decided_sessions(&mut self) -> Vec<String> {
         std::mem::take(&mut self.decided_sessions)
     }

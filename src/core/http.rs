@@ -11,12 +11,10 @@ use std::time::Duration;
 /// HTTP request (`POST`) of one exchange.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpRequest {
-    /// Address of the endpoint.
     pub url: String,
     /// Headers, without those that describe the body's length and the connection.
     pub headers: Vec<HttpHeader>,
     pub body: Vec<u8>,
-    /// Time limits.
     pub limits: HttpLimits,
 }
 
@@ -69,9 +67,7 @@ pub enum HttpLine {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpRetry {
-    /// Reason, for people.
     pub reason: String,
-    /// Pause before the next attempt.
     pub after_ms: u64,
 }
 
@@ -79,29 +75,24 @@ pub struct HttpRetry {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpHead {
-    /// Status code.
     pub status: u16,
     /// Media type of the body without parameters, in lower case; empty if the endpoint names none.
     pub content_type: String,
     /// Coding of the body, such as `gzip`; `None` if the body is not coded.
     pub content_encoding: Option<String>,
-    /// Pause that the endpoint requests before the next attempt.
     pub retry_after_ms: Option<u64>,
     /// The endpoint's id of the request.
     pub request_id: Option<String>,
     /// Target of a redirect that was not followed, without its query.
     pub location: Option<String>,
-    /// Number of attempts so far.
     pub attempts: u32,
 }
 
 impl HttpHead {
-    /// Returns `true` if the body consists of server-sent events.
     pub fn is_event_stream(&self) -> bool {
         self.content_type == "text/event-stream"
     }
 
-    /// Returns `true` if the request succeeded.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
@@ -121,7 +112,6 @@ pub fn shown_url(url: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-/// Checks the address of an endpoint; returns what is wrong with it.
 pub fn url_fault(url: &str) -> Option<&'static str> {
     let rest = url
         .strip_prefix("https://")
@@ -160,7 +150,6 @@ pub fn host(url: &str) -> &str {
     authority.split(':').next().unwrap_or_default()
 }
 
-/// Returns `true` for an address on this machine.
 pub fn is_on_this_machine(url: &str) -> bool {
     let host = host(url);
     let is_v4 = |host: &str| host.bytes().all(|b| b.is_ascii_digit() || b == b'.');

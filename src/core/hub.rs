@@ -70,7 +70,6 @@ impl Routes for Hub {
 }
 
 impl Hub {
-    /// Creates a hub without connected agents and open sessions.
     #[must_use]
     pub fn new(settings: Settings, store: Box<dyn Store>) -> Self {
         Self {
@@ -96,7 +95,6 @@ impl Hub {
         self
     }
 
-    /// Returns the time limits.
     pub fn limits(&self) -> &Limits {
         &self.router.shared().settings.limits
     }
@@ -132,7 +130,6 @@ impl Hub {
         self.router.agents().iter().any(AgentMachine::is_stopping)
     }
 
-    /// Returns `true` once the program is to exit.
     pub fn is_ending(&self) -> bool {
         self.lifecycle.is_ending()
     }
@@ -184,7 +181,6 @@ impl Hub {
         panics::catch_and_repair(self, cx, Self::run_deferred);
     }
 
-    /// Handles a result of the store.
     pub fn stored(&mut self, event: StoreEvent, cx: &mut HubCx<'_>) {
         match event {
             StoreEvent::Synced { ticket, outcome } => {
@@ -232,7 +228,6 @@ impl Hub {
         self.lifecycle.finish_if_done(&mut self.router, cx);
     }
 
-    /// Handles the result of an operation that was performed for an agent.
     pub fn handle_host_event(&mut self, event: HostEvent, cx: &mut HubCx<'_>) {
         panics::catch_and_repair(self, cx, |hub, cx| {
             hosting::handle(&mut hub.router, event, cx);
@@ -276,7 +271,6 @@ impl Hub {
         }
     }
 
-    /// Returns the name of the agent that a process belongs to.
     pub fn agent_of_process(&self, id: AgentId) -> Option<&str> {
         let agent = self.router.agents().with_process(id)?;
         Some(self.router.agents().get(agent).name())

@@ -11,14 +11,12 @@ pub struct IdleTimer {
     last_activity: Option<(Instant, &'static str)>,
     /// Time since the last output in which acpipe did not read the agent.
     paused: Duration,
-    /// The idle timeout.
     limit: Option<Duration>,
     /// Number of notice intervals that have passed since the last output.
     notices: u32,
 }
 
 impl IdleTimer {
-    /// Starts the timer.
     #[must_use]
     pub fn begin(now: Instant, limit: Option<Duration>) -> Self {
         Self {
@@ -57,7 +55,6 @@ impl IdleTimer {
         self.last_activity.map_or(self.began, |(at, _)| at) + self.paused
     }
 
-    /// Returns how long the agent has been idle.
     pub fn elapsed(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.idle_since())
     }

@@ -20,7 +20,6 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// Returns the id of a new call to an agent.
     pub fn call(&mut self) -> CallId {
         self.call += 1;
         CallId(self.call)
@@ -32,7 +31,6 @@ impl Ids {
         self.name
     }
 
-    /// Returns the id of a new client request.
     pub fn ask(&mut self) -> ClientRequestId {
         self.ask += 1;
         ClientRequestId(self.ask)
@@ -50,13 +48,11 @@ impl Ids {
         self.ticket
     }
 
-    /// Returns the number of a new agent process.
     pub fn process(&mut self) -> u64 {
         self.process += 1;
         self.process
     }
 
-    /// Returns the number of a new connection to an agent.
     pub fn connection(&mut self) -> u64 {
         self.connection += 1;
         self.connection

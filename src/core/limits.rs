@@ -47,7 +47,6 @@ pub enum Timeout {
 }
 
 impl Timeout {
-    /// All waits.
     pub const ALL: [Self; 19] = [
         Self::Spawn,
         Self::Initialize,
@@ -123,7 +122,6 @@ impl Timeout {
         }
     }
 
-    /// Returns the default limit; `None` for no limit.
     fn default_limit(self) -> Option<Duration> {
         let seconds = match self {
             Self::Authenticate | Self::Restore => 600,
@@ -157,7 +155,6 @@ impl Limits {
         self.0[wait as usize] = limit;
     }
 
-    /// Returns the limit of a wait; `None` if it has none.
     pub fn of(&self, wait: Timeout) -> Option<Duration> {
         self.0[wait as usize]
     }

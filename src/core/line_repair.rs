@@ -11,11 +11,9 @@ use tracing::warn;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnusableLine;
 
-/// Result of reading a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineOutcome {
     Read,
-    /// The line is not a message.
     Unusable,
     /// The line was read, and no further one is to be read.
     Last,
@@ -36,17 +34,14 @@ pub trait LineReader {
         false
     }
 
-    /// Records that a line was read after a repair.
     fn repaired(&mut self, faults: Faults);
 
-    /// Gives a line up.
     fn lost(&mut self, line: &LostLine<'_>);
 }
 
 /// Reason why a line is given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LostReason {
-    /// The line is longer than the limit.
     TooLong,
     /// The line has so many bytes that are not UTF-8 that it is not decoded.
     NotUtf8,
@@ -68,12 +63,10 @@ pub struct LostLine<'a> {
     pub tail: &'a [u8],
     /// Length of the line in bytes.
     pub len: u64,
-    /// Reason why the line is given up.
     pub reason: LostReason,
 }
 
 impl<'a> LostLine<'a> {
-    /// Describes a line over the length limit.
     #[must_use]
     pub fn overlong(line: &'a Overlong) -> Self {
         Self {
@@ -122,7 +115,6 @@ impl<'a> LostLine<'a> {
         parts.flat_map(move |part| values_of(part, key))
     }
 
-    /// Returns `true` if a member of this name has this string as its value.
     pub fn has_member(&self, key: &str, value: &str) -> bool {
         let is_value = |found: &str| {
             let text = found

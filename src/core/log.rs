@@ -111,7 +111,6 @@ impl Log {
         self.index.messages.len() as u64
     }
 
-    /// Returns `true` if nothing was ever recorded.
     pub fn is_empty(&self) -> bool {
         self.storage.end() == 0
     }

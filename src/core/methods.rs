@@ -35,7 +35,6 @@ pub struct Method {
 /// handles that type.
 #[derive(Debug, Clone, Copy)]
 pub enum Secret<'a> {
-    /// Environment variables.
     Variables(&'a Variables),
     /// MCP servers, with headers and environment variables.
     McpServers(&'a [McpServer]),
@@ -53,7 +52,6 @@ impl<'a> From<&'a Vec<McpServer>> for Secret<'a> {
     }
 }
 
-/// Adds the secrets that a command passes to agents and MCP servers.
 pub fn learn_secrets(command: &Command, secrets: &Secrets) {
     for secret in command.secrets() {
         match secret {
@@ -121,7 +119,6 @@ macro_rules! methods {
         )+
     ) => {
         impl Command {
-            /// Returns the method that the command calls.
             #[expect(unused_variables, reason = "the patterns bind the parameters")]
             pub fn method(&self) -> &'static Method {
                 match self {
@@ -155,7 +152,6 @@ macro_rules! methods {
             }
         }
 
-        /// Passes all methods to a visitor, in the order of the table.
         #[expect(unused_variables, reason = "some methods have no parameters")]
         pub fn visit_methods(visitor: &mut impl MethodVisitor) {
             $(

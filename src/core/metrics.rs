@@ -13,9 +13,7 @@ pub const BUCKETS_MS: [u64; 14] = [
 pub struct Histogram {
     /// Number of durations up to each bound of [`BUCKETS_MS`] and above the previous bound.
     counts: [u64; BUCKETS_MS.len()],
-    /// Number of all durations.
     pub count: u64,
-    /// Sum of all durations.
     pub sum: Duration,
 }
 
@@ -24,7 +22,6 @@ pub enum TurnOutcome {
     /// The agent ended the turn.
     Completed,
     Cancelled,
-    /// The turn ended with an error.
     Failed,
 }
 
@@ -35,9 +32,7 @@ pub struct Counters {
     pub turns_started: u64,
     /// Prompted turns that the agent ended.
     pub turns_completed: u64,
-    /// Prompted turns that were cancelled.
     pub turns_cancelled: u64,
-    /// Prompted turns that ended with an error.
     pub turns_failed: u64,
     /// Updates of agents. A run of updates that is handled as one counts as one.
     pub updates: u64,
@@ -49,10 +44,8 @@ pub struct Counters {
     pub first_output: Histogram,
 }
 
-/// Snapshot of the metrics of a hub.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HubMetrics {
-    /// Counters and histograms.
     pub counters: Counters,
     /// Prompted turns that run.
     pub running_turns: u64,
@@ -106,7 +99,6 @@ impl TurnOutcome {
 }
 
 impl Counters {
-    /// Counts a prompted turn that ended.
     pub fn end_turn(&mut self, outcome: TurnOutcome, duration: Duration) {
         match outcome {
             TurnOutcome::Completed => self.turns_completed += 1,

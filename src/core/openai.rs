@@ -15,13 +15,11 @@ use super::event::AgentInfo;
 use crate::proto::wire::{AgentCapabilities, SessionOptions};
 use answer::CompletionBody;
 
-/// Name of the protocol.
 pub const OPENAI: &str = "openai";
 
 /// Variable of the key if the configuration names none.
 pub const DEFAULT_KEY: &str = "OPENAI_API_KEY";
 
-/// Traits of chat completions.
 pub const TRAITS: DialectTraits = DialectTraits {
     default_command: None,
     identity: None,
@@ -46,12 +44,10 @@ const PATH: &str = "/chat/completions";
 #[derive(Debug)]
 pub struct OpenAi {
     endpoint: Endpoint,
-    /// Whether the answer is requested as a stream.
     streams: bool,
 }
 
 impl OpenAi {
-    /// Creates the backend of an endpoint.
     #[must_use]
     pub fn new(endpoint: Endpoint, streams: bool) -> Self {
         Self { endpoint, streams }

@@ -6,7 +6,6 @@ use crate::proto::wire::{OfferedKind, OfferedOption};
 
 /// Option of a permission request.
 pub trait Choosable {
-    /// Returns the effect of the option.
     fn kind(&self) -> OptionKind;
     /// Returns the agent's id of the option, and its label for people.
     fn texts(&self) -> [&str; 2];

@@ -50,7 +50,6 @@ impl OutputBudget {
         self.added = self.added.saturating_add(added);
     }
 
-    /// Returns `true` if so many bytes may be shown for a change.
     pub fn allows(&self, bytes: usize) -> bool {
         let fits = |shown: usize, room: usize| {
             shown.saturating_add(bytes) <= room.saturating_add(FREE_OUTPUT)

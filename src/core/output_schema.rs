@@ -25,7 +25,6 @@ const MAX_BYTES: usize = 256 << 10;
 /// messages, [`DEEPEST`](crate::proto::json::DEEPEST).
 const MAX_LEVELS: usize = 100;
 
-/// Maximum number of violations that are reported for one answer.
 const MAX_VIOLATIONS: usize = 20;
 
 /// Maximum number of steps of a comparison of which all violations are collected. Of a larger one only the
@@ -53,7 +52,6 @@ pub struct OutputSchema<'a> {
 pub struct Violation {
     /// JSON pointer to the value; empty for the whole answer.
     pub path: String,
-    /// Description of the mismatch.
     pub message: String,
 }
 
@@ -81,7 +79,6 @@ impl<'a> OutputSchema<'a> {
         }
     }
 
-    /// Compares an answer with the schema. Returns the violations; none if the answer matches.
     pub fn violations(&self, answer: &Value) -> Vec<Violation> {
         let mut work = Work::new(self.schema);
         if !work.fits(answer) {
@@ -128,7 +125,6 @@ pub fn mismatch(violations: &[Violation], raw: &str) -> Error {
 }
 
 impl Violation {
-    /// Creates the violation of an answer that contains no JSON.
     #[must_use]
     pub fn no_json() -> Self {
         Self {
@@ -156,7 +152,6 @@ fn violation(error: &ValidationError<'_>) -> Violation {
     }
 }
 
-/// Describes the fault of a schema with its place.
 fn fault(error: &ValidationError<'_>) -> String {
     let path = error.instance_path().to_string();
     let message = short(&error.to_string());

@@ -13,13 +13,11 @@ pub struct PackageRunner<'a> {
 }
 
 impl<'a> PackageRunner<'a> {
-    /// Returns the package or image, if the command line names it.
     #[must_use]
     pub fn package(self) -> Option<&'a str> {
         self.package
     }
 
-    /// Returns `true` if the packages come from npm.
     #[must_use]
     pub fn is_npm(self) -> bool {
         matches!(
@@ -38,7 +36,6 @@ impl fmt::Display for PackageRunner<'_> {
     }
 }
 
-/// Command line syntax of a package runner.
 struct RunnerSyntax {
     /// Program, then subcommands.
     words: &'static [&'static str],
@@ -51,7 +48,6 @@ struct RunnerSyntax {
 
 /// Options of a package runner that take the next argument as their value.
 enum Options {
-    /// These options.
     Taking(&'static [&'static str]),
     /// All options except these. Short options without a value can be joined.
     AllBut(&'static [&'static str]),
@@ -126,7 +122,6 @@ const fn runner(
     }
 }
 
-/// Returns the package runner that a command line begins with, if any.
 pub fn package_runner<'a>(command: &'a str, args: &'a [String]) -> Option<PackageRunner<'a>> {
     let words: Vec<&str> = std::iter::once(command)
         .chain(args.iter().map(String::as_str))
@@ -197,7 +192,6 @@ impl RunnerSyntax {
 }
 
 impl Options {
-    /// Returns `true` if the next argument is the value of this option.
     fn takes_next(&self, option: &str) -> bool {
         let none = match self {
             Self::Taking(some) => return some.contains(&option),

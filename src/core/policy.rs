@@ -41,16 +41,12 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
-    /// The request is allowed.
     Allow,
-    /// The client is asked.
     Ask,
-    /// The request is denied.
     Deny,
 }
 
 impl Effect {
-    /// All effects.
     pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
 
     /// Returns the name, as used in configuration and output.
@@ -68,19 +64,15 @@ impl Effect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Everything is allowed.
     #[default]
     Approve,
     /// Requests that only read are allowed; the client is asked about all others.
     Reads,
-    /// The client is asked.
     Ask,
-    /// Everything is denied.
     Deny,
 }
 
 impl Mode {
-    /// All modes.
     pub const ALL: [Self; 4] = [Self::Approve, Self::Reads, Self::Ask, Self::Deny];
 
     /// Returns the name, as used in configuration and output.
@@ -107,7 +99,6 @@ impl Mode {
 /// Decision of a policy on a subject, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// The decision.
     pub effect: Effect,
     /// Rule that decided, for messages: `rule "no-secrets"`, `permissions "reads"`.
     pub by: String,
@@ -204,7 +195,6 @@ impl Policy {
         self.always = Some(always);
     }
 
-    /// Sets whether an unanswered request is allowed.
     pub fn set_unanswered_allows(&mut self, allows: bool) {
         self.unanswered_allows = Some(allows);
     }
@@ -226,7 +216,6 @@ impl Policy {
         self.home.as_deref()
     }
 
-    /// Adds a rule.
     pub fn add(&mut self, rule: Rule) {
         self.rules.push(rule);
     }
@@ -366,7 +355,6 @@ impl Policy {
             || self.restrictions.iter().any(Self::may_restrict_more)
     }
 
-    /// Returns `true` if there is anything about which the client would be asked.
     #[must_use]
     pub fn may_ask(&self, options: &SessionOptions) -> bool {
         let own = self.listed_rules(Some(options));

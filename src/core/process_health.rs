@@ -20,7 +20,6 @@ pub struct StderrTail {
 }
 
 impl StderrTail {
-    /// Appends output of the process.
     pub fn add(&mut self, new: &[u8]) {
         self.end += new.len() as u64;
         let new = &new[new.len().saturating_sub(STDERR_TAIL)..];
@@ -64,7 +63,6 @@ impl StderrTail {
 /// Health of a process, as last reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessHealth {
-    /// End of the process's stderr.
     pub stderr: StderrTail,
     /// Since when a write to its stdin is pending.
     pending_write: Option<Instant>,
@@ -82,7 +80,6 @@ pub struct HealthChange {
 }
 
 impl ProcessHealth {
-    /// Applies a change.
     pub fn update(&mut self, change: &HealthChange) {
         self.stderr.end += change.skipped;
         self.stderr.add(&change.stderr);

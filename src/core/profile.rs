@@ -22,12 +22,9 @@ use crate::proto::wire::{ChunkProfile, ChunkProfileName, SdkMajor};
 /// Form of the chunks that a client receives: a major version of the AI SDK, or an earlier system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Profile {
-    /// `ai` 7.
     #[default]
     V7,
-    /// `ai` 6.
     V6,
-    /// `ai` 5.
     V5,
     /// discobot's ACP generation.
     Discobot,
@@ -46,7 +43,6 @@ impl Profile {
         }
     }
 
-    /// Returns the name of the profile for clients.
     #[must_use]
     pub fn to_wire(self) -> ChunkProfile {
         match self {

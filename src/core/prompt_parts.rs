@@ -8,7 +8,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-/// Returns the text part with the context of a message; `None` without context.
 pub fn context_part(context: &Map<String, Value>) -> Option<Value> {
     let values = serde_json::to_string_pretty(context).ok()?;
     let text = format!(
@@ -83,7 +82,6 @@ fn without_acp(part: PromptPart<'_>) -> PromptPart<'_> {
     known.unwrap_or_else(|| PromptPart::Text(block.to_string().into()))
 }
 
-/// Creates the error for parameters with too many parts or values.
 pub fn too_many(method: &str, fault: InputFault) -> Error {
     let message = format!("the parameters of {method} have {fault}");
     Error::new(ErrorKind::InvalidParams, message).with("limit", fault.limit())

@@ -72,12 +72,10 @@ impl Quirks {
         can.resume &= !(self.accepts_unknown_sessions && can.load);
     }
 
-    /// Changes how the agent is started.
     pub fn adapt(&self, spec: &mut AgentSpec) {
         spec.child_per_session |= self.one_session_per_process;
     }
 
-    /// Changes the time limits of the agent.
     pub fn limit(&self, limits: &mut Limits) {
         let mut lower = |timeout, limit| {
             let own = limits.of(timeout);

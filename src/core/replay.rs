@@ -33,7 +33,6 @@ pub struct Replay {
     assistant: Option<Assistant>,
 }
 
-/// A message of the agent under construction.
 #[derive(Debug)]
 struct Assistant {
     turn: Turn,
@@ -63,7 +62,6 @@ impl Replay {
             .rename(OpenTurns([turn, None]), subagent, update)
     }
 
-    /// Takes the next update of the session.
     pub fn update(&mut self, update: &Update<'_>, original: Original<'_>) {
         match update {
             Update::Message(piece)
@@ -87,7 +85,6 @@ impl Replay {
         }
     }
 
-    /// Returns `true` if no part of a message has been received.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty() && self.user.is_none() && self.assistant.is_none()
     }
@@ -142,7 +139,6 @@ impl Replay {
     }
 }
 
-/// Returns the id of the message after these.
 fn next_id(prefix: &str, messages: &ReplayedMessages) -> impl FnOnce() -> String {
     move || format!("{prefix}-{}", messages.len() + 1)
 }

@@ -10,7 +10,6 @@ use crate::proto::wire::{Memory, Rung, TokenUsage};
 pub enum Report {
     /// A prompted turn ended.
     Turn(Box<TurnReport>),
-    /// The opening of a session at its agent ended.
     Opening(Box<OpeningReport>),
 }
 
@@ -21,11 +20,9 @@ pub struct Subject {
     pub session: String,
     /// Name of the agent; of an agent without a name, the key of its program.
     pub agent: String,
-    /// Version that the agent reported.
     pub agent_version: Option<String>,
     /// Name of the agent's protocol; empty without a connection.
     pub protocol: &'static str,
-    /// Model of the session, if known.
     pub model: Option<String>,
 }
 
@@ -36,14 +33,10 @@ pub struct Period {
     pub ended: u64,
 }
 
-/// Ended turn.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TurnReport {
-    /// Session and agent.
     pub subject: Subject,
-    /// Id of the turn.
     pub turn: String,
-    /// Begin and end.
     pub period: Period,
     /// When the first output of the agent arrived, in nanoseconds since 1970; `None` without output.
     pub first_output: Option<u64>,
@@ -55,7 +48,6 @@ pub struct TurnReport {
     pub stop_reason: String,
     /// Kind of the error with which the turn ended.
     pub error: Option<String>,
-    /// Token usage, if the agent reports it.
     pub usage: Option<TokenUsage>,
     /// Number of times that the prompt was sent.
     pub attempts: u32,
@@ -63,7 +55,6 @@ pub struct TurnReport {
     pub tools: Vec<ToolReport>,
 }
 
-/// Tool call of an ended turn.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ToolReport {
     /// The agent's id of the call.
@@ -73,17 +64,14 @@ pub struct ToolReport {
     pub kind: Option<String>,
     /// First report of the call, and its end or that of the turn.
     pub period: Period,
-    /// How the call ended.
     pub outcome: ToolOutcome,
 }
 
-/// How a tool call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolOutcome {
     /// The tool has a result.
     Completed,
     Failed,
-    /// The permission was refused.
     Denied,
     /// The turn ended before the agent reported an end of the call.
     Unfinished,
@@ -92,7 +80,6 @@ pub enum ToolOutcome {
 /// Ended opening of a session: a restore, or the start of a new session.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OpeningReport {
-    /// Session and agent.
     pub subject: Subject,
     /// Begin, including the wait for the agent, and end.
     pub period: Period,
@@ -104,7 +91,6 @@ pub struct OpeningReport {
 pub struct Opened {
     /// Strategy that succeeded.
     pub rung: Rung,
-    /// Memory of the agent.
     pub memory: Memory,
     /// Strategies that failed before, in order.
     pub failed: Vec<Rung>,
@@ -122,7 +108,6 @@ pub struct TraceParent {
 }
 
 impl TraceParent {
-    /// Parses the value of `traceparent`. Returns `None` if it is not valid.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');

@@ -28,7 +28,6 @@ fn given_away(session: &str) -> Cow<'static, str> {
     format!("the agent has given the id to session {session:?} since").into()
 }
 
-/// Facts about the session that is restored.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RestoreFacts<'a> {
     /// Whether this agent once gave the session an id.
@@ -43,7 +42,6 @@ pub struct RestoreFacts<'a> {
 }
 
 impl RestorePlan {
-    /// Creates the plan with the strategies to try, in order.
     #[must_use]
     pub fn plan(strategy: &Strategy, can: AgentCapabilities, knows: RestoreFacts<'_>) -> Self {
         let wanted = match strategy {
@@ -102,7 +100,6 @@ impl RestorePlan {
         });
     }
 
-    /// Returns the strategies that failed so far.
     pub fn failed(&self) -> &[Attempt] {
         &self.failed
     }

@@ -24,7 +24,6 @@ pub const UNAVAILABLE: &str =
 /// Maximum size in bytes of a single output line that counts as a printed transient error.
 const PRINTED_ERROR_LIMIT: usize = 500;
 
-/// HTTP statuses of transient errors.
 const TRANSIENT_STATUSES: &[&str] = &["529", "500"];
 
 /// Other transient errors: class name, and the texts that identify it.
@@ -102,7 +101,6 @@ fn has_status(text: &str, status: &str) -> bool {
 /// The attempts of a turn to send its prompt.
 #[derive(Debug)]
 pub struct Attempts {
-    /// The prompt to send again.
     pub prompt: Prompt,
     /// Message that has the answer corrected, which is sent instead of the prompt once there is one.
     repair: Option<Value>,
@@ -132,7 +130,6 @@ pub struct Prompt {
     pub degrade: bool,
 }
 
-/// Retries that the client allows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RetryConsent {
     /// Send the prompt again after a transient error.
@@ -145,18 +142,14 @@ pub struct RetryConsent {
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a turn has one at most")]
 pub enum Pause {
-    /// The turn waits for a transient error to pass.
     Transient {
-        /// End of the pause.
         until: Instant,
     },
     /// The agent refused the prompt: its session list is searched for the session.
     Lookup {
         /// The refusal, which ends the turn if the agent has the session.
         refusal: TurnEnd,
-        /// Number of list pages searched so far.
         pages: u32,
-        /// When the search times out.
         until: Instant,
     },
     /// The agent does not have the session: a new one is being created. Holds the error of the stale session.
@@ -166,7 +159,6 @@ pub enum Pause {
 /// Consequence of an ended attempt.
 #[derive(Debug)]
 pub enum RetryDecision {
-    /// The turn ends.
     Ends(Ending),
     /// The prompt is sent again: class of the error, the error, and the ending of the attempt.
     Retry(&'static str, Error, Ending),
@@ -181,7 +173,6 @@ pub struct Forgotten {
 }
 
 impl Attempts {
-    /// Creates the record of a first attempt.
     #[must_use]
     pub fn first(prompt: Prompt, wish: RetryConsent) -> Self {
         Self {
@@ -225,12 +216,10 @@ impl Attempts {
         self.repair = None;
     }
 
-    /// Returns `true` if the agent is asked to correct its answer.
     pub fn is_repair(&self) -> bool {
         self.repair.is_some()
     }
 
-    /// Returns the message to send.
     pub fn message(&self) -> &Value {
         self.repair.as_ref().unwrap_or(&self.prompt.message)
     }
@@ -250,7 +239,6 @@ impl Attempts {
         }
     }
 
-    /// Extends the pause.
     pub fn postpone(&mut self, by: Duration) {
         if let Some(Pause::Transient { until } | Pause::Lookup { until, .. }) = &mut self.pause {
             *until += by;

@@ -27,7 +27,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use view::views;
 
-/// Text that replaces a secret.
 pub const HIDDEN: &str = "[hidden]";
 
 /// Text that replaces the value of a variable in a response to a client.
@@ -71,11 +70,9 @@ pub trait KnownSecrets: fmt::Debug + Send + Sync {
     /// Adds values in the forms in which they are written.
     fn add(&self, forms: &[Vec<u8>]);
 
-    /// Reports the places of known values in a text.
     fn find(&self, text: &[u8], found: &mut dyn FnMut(Range<usize>));
 }
 
-/// List that knows nothing.
 #[derive(Debug)]
 struct Nothing;
 

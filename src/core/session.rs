@@ -86,18 +86,13 @@ pub use turns::{BACKGROUND_QUIET_LIMIT, BackgroundTurn, EndedMessage, Running, S
 pub use undelivered_feedback::UndeliveredFeedback;
 pub use wait_notices::waits_for_start;
 
-/// State machine of one conversation.
 #[derive(Debug)]
 pub struct SessionMachine {
     /// Identity, storage, turns and clients: what every part works on.
     pub talk: Conversation,
-    /// Opening of the session at its agent.
     pub restoring: Restoring,
-    /// Decisions about the requests of the agent.
     pub decisions: Decisions,
-    /// Requests of the agent for files and terminals.
     host_calls: HostCalls,
-    /// Sending of prompts, and ends of turns.
     pub prompting: Prompting,
     /// `true` after a panic interrupted the handling of an event of the session.
     pub was_handling: bool,

@@ -98,7 +98,6 @@ pub fn name_of(id: &str) -> &str {
     split(id).map_or(id, |(name, _)| name)
 }
 
-/// Returns `true` if the id was generated for a run without a name.
 pub fn is_unnamed(id: &str) -> bool {
     let digits = id.strip_prefix(UNNAMED).unwrap_or_default();
     digits.len() >= UNNAMED_DIGITS && is_hex(digits)

@@ -40,32 +40,26 @@ impl Sessions {
         Some(&mut entry.session)
     }
 
-    /// Returns `true` if a session has this id.
     pub fn contains_key(&self, id: &str) -> bool {
         self.all.contains_key(id)
     }
 
-    /// Returns the number of sessions.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Returns `true` if there is no session.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Iterates over the ids of all sessions.
     pub fn keys(&self) -> impl Iterator<Item = &String> {
         self.all.keys()
     }
 
-    /// Iterates over all sessions.
     pub fn values(&self) -> impl Iterator<Item = &SessionMachine> {
         self.all.values().map(|entry| &*entry.session)
     }
 
-    /// Iterates over the sessions of an agent.
     pub fn of(&self, agent: AgentRef) -> impl Iterator<Item = &SessionMachine> {
         self.values().filter(move |session| session.agent == agent)
     }
@@ -87,7 +81,6 @@ impl Sessions {
         own.any(|s| s.turns.is_prompted() || !s.queue.is_empty())
     }
 
-    /// Returns the calls of the prompts that are queued in the agent's sessions.
     pub fn queued_prompts(&self, agent: AgentRef) -> Vec<Token> {
         let own = self.of(agent);
         own.flat_map(|s| s.queue.tokens()).collect()
@@ -102,12 +95,10 @@ impl Sessions {
         })
     }
 
-    /// Iterates over the awake sessions.
     pub fn awake(&self) -> impl Iterator<Item = &SessionMachine> {
         self.awake.iter().filter_map(|id| self.get(id))
     }
 
-    /// Calls `act` on each awake session.
     pub fn for_each_awake(&mut self, mut act: impl FnMut(&mut SessionMachine)) {
         for id in &self.awake {
             if let Some(entry) = self.all.get_mut(id) {

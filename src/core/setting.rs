@@ -27,12 +27,10 @@ fn takes_any_model(state: &StateMembers) -> bool {
     models.is_some_and(|models| models[ANY_MODEL] == true)
 }
 
-/// Request to an agent to change a setting.
 #[derive(Debug, Clone)]
 pub struct SetCall {
     /// Session id of the client.
     pub session: String,
-    /// Session id of the agent.
     pub agent_session: String,
     /// Setting and its new value, by the agent's ids.
     pub setting: Setting,
@@ -45,11 +43,8 @@ pub enum Setting {
     Mode(String),
     /// Model of the session, for an agent that lists models.
     Model(String),
-    /// One of the agent's options.
     Option {
-        /// Id of the option.
         id: String,
-        /// Value of the option.
         value: SettingValue,
     },
 }
@@ -271,7 +266,6 @@ fn resolve_in(
     }
 }
 
-/// Resolves a value of an option.
 fn with_value(field: &str, option: &Value, value: &SettingValue) -> Result<Setting, Error> {
     let choices = choices(&option["options"], "value");
     let switch = option["type"] == "boolean";

@@ -18,11 +18,8 @@ use std::time::{Duration, Instant};
 /// State that all machines use.
 #[derive(Debug)]
 pub struct Shared {
-    /// Configuration of the core.
     pub settings: Settings,
-    /// Clients with their declarations.
     pub clients: Clients,
-    /// Counters for ids.
     pub ids: Ids,
     /// `true` in a daemon, whose clients may have settings of their own.
     pub is_resident: bool,
@@ -36,7 +33,6 @@ pub struct Shared {
     pub client_requests: BTreeMap<ClientRequestId, RequestOwner>,
     /// Counters of turns, updates and chunks.
     pub counters: Counters,
-    /// Clock of the time in which the core waits for input.
     pub waited: InputWaitClock,
     /// Command that [`Shared::share_command`] returned last.
     pub last_command: SharedValue<AgentCommand>,
@@ -45,20 +41,16 @@ pub struct Shared {
 /// Machine that sent a client request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestOwner {
-    /// The session with this id.
     Session(String),
-    /// The agent with this reference.
     Agent(AgentRef),
     /// The hub, which passed on a request of an agent.
     Hub,
 }
 
-/// Reply that waits for the store.
 #[derive(Debug)]
 pub struct PendingStoreReply {
     /// Deadline after which the call is answered without the store.
     pub until: Option<Instant>,
-    /// The call to answer.
     pub call: StoreCall,
 }
 
@@ -74,7 +66,6 @@ pub enum StoreCall {
 }
 
 impl Shared {
-    /// Creates the state at the start of the program.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
@@ -135,14 +126,12 @@ impl Shared {
         ask
     }
 
-    /// Returns the chunk profile of a client.
     #[must_use]
     pub fn profile(&self, client: ClientId) -> Profile {
         let declaration = self.clients.get(client);
         declaration.map_or(self.settings.profile, |d| d.subscription.profile)
     }
 
-    /// Notifies all clients.
     pub fn notify_all(&self, notice: &Notice, clients: &mut dyn ClientSinks) {
         for client in self.clients.ids() {
             if let Some(sink) = clients.sink(client) {
@@ -172,7 +161,6 @@ impl InputWaitClock {
         }
     }
 
-    /// Returns the total so far.
     #[must_use]
     pub fn total(&self) -> Duration {
         self.total

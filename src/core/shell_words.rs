@@ -29,7 +29,6 @@ pub fn push_quoted(line: &mut String, word: &str) {
     line.push('\'');
 }
 
-/// Returns `true` if the text is a valid name of a shell variable.
 pub fn is_variable(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
     name.starts_with(|c: char| is_letter(c) && !c.is_ascii_digit()) && name.chars().all(is_letter)

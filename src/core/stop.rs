@@ -6,10 +6,8 @@ use std::time::{Duration, Instant};
 /// Time between SIGTERM and SIGKILL in an expedited stop.
 pub const EXPEDITED_GRACE: Duration = Duration::from_millis(300);
 
-/// Step of a stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopAction {
-    /// Close the process's stdin.
     CloseInput,
     /// Send SIGTERM.
     Terminate,
@@ -17,7 +15,6 @@ pub enum StopAction {
     Kill,
 }
 
-/// Progress of a stop.
 #[derive(Debug, Clone, Copy)]
 pub struct Stop {
     last: StopAction,

@@ -19,7 +19,6 @@ use std::ops::Range;
 use std::time::Duration;
 pub use volatile::MemoryStore;
 
-/// Storage of session logs.
 pub trait Store: Debug + Send {
     /// Returns `true` if a session is stored under this id.
     ///
@@ -69,7 +68,6 @@ pub trait Store: Debug + Send {
 pub struct CardQuery {
     /// Selects sessions that follow this one in the list: time of the last activity, and id.
     pub before: Option<(String, String)>,
-    /// Selects sessions in this directory.
     pub cwd: Option<String>,
     /// Selects sessions to which an agent gave this id.
     pub agent_session: Option<String>,
@@ -180,7 +178,6 @@ pub trait LogFile: Debug + Send {
     /// Stores the session's card.
     fn describe(&mut self, card: &Card);
 
-    /// Returns the stored card of the session.
     fn card(&self) -> Option<Card> {
         None
     }
@@ -196,7 +193,6 @@ pub trait LogFile: Debug + Send {
         None
     }
 
-    /// Stores the index of the log.
     fn store_index(&mut self, index: Vec<u8>) {
         drop(index);
     }
@@ -222,7 +218,6 @@ pub enum StoreEvent {
     Synced {
         /// Ticket of the call to [`LogFile::sync`].
         ticket: u64,
-        /// Result of the sync.
         outcome: Result<(), Error>,
     },
     /// The disk has answered an append that returned [`AppendProgress::Waiting`], for any session.
@@ -231,7 +226,6 @@ pub enum StoreEvent {
     Listed {
         /// Ticket of the call to [`Store::list`].
         ticket: u64,
-        /// The cards, or the reason why they cannot be read.
         outcome: Result<Vec<Card>, Error>,
     },
 }
@@ -287,13 +281,11 @@ pub struct Card {
 }
 
 impl Card {
-    /// Returns the command line of the agent as it is shown.
     pub fn shown_agent(&self) -> Option<String> {
         shown_line(self.agent_command.as_ref(), self.agent.as_deref())
     }
 }
 
-/// Returns `true` if two paths lead to the same directory.
 pub fn is_same_directory(store: &dyn Store, a: &str, b: &str) -> bool {
     a == b || store.real_path(a) == store.real_path(b)
 }

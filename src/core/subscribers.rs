@@ -22,31 +22,24 @@ pub use participation::Participation;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Content of a client's subscription to a session.
 #[derive(Debug, Clone, Copy)]
 pub struct Subscription {
-    /// `true` if the client receives chunks.
     pub chunks: bool,
     /// `true` if the client receives ACP updates.
     pub updates: bool,
-    /// Chunk profile of the client.
     pub profile: Profile,
 }
 
-/// Client that is subscribed to a session.
 #[derive(Debug)]
 pub struct Subscriber {
     pub client: ClientId,
-    /// Content of the subscription.
     pub subscription: Subscription,
-    /// Part that the client takes in the session.
     pub participation: Participation,
     lag: Option<Box<Lag>>,
     /// `true` for the leader: the client that the session works for.
     leads: bool,
 }
 
-/// Clients that are subscribed to a session.
 #[derive(Debug, Default)]
 pub struct Subscribers {
     all: Vec<Subscriber>,
@@ -204,7 +197,6 @@ impl Subscribers {
         self.all.iter().any(|s| s.participation.continues())
     }
 
-    /// Returns the part that a client takes in the session; `None` if it is not subscribed.
     pub fn participation(&self, client: ClientId) -> Option<Participation> {
         let subscriber = self.all.iter().find(|s| s.client == client)?;
         Some(subscriber.participation)
@@ -221,22 +213,18 @@ impl Subscribers {
         self.all.iter().filter(is_controller).map(|s| s.client)
     }
 
-    /// Returns the number of subscribed clients.
     pub fn count(&self) -> u32 {
         u32::try_from(self.all.len()).unwrap_or(u32::MAX)
     }
 
-    /// Iterates over the subscribed clients.
     pub fn iter(&self) -> impl Iterator<Item = &Subscriber> {
         self.all.iter()
     }
 
-    /// Returns `true` if the client is subscribed.
     pub fn has(&self, client: ClientId) -> bool {
         self.clients().any(|other| other == client)
     }
 
-    /// Iterates over the ids of the subscribed clients.
     pub fn clients(&self) -> impl Iterator<Item = ClientId> + '_ {
         self.all.iter().map(|subscriber| subscriber.client)
     }
@@ -247,7 +235,6 @@ impl Subscribers {
         self.all.iter().find(|s| s.leads).map(|s| s.client)
     }
 
-    /// Makes a subscribed client the leader.
     pub fn set_leader(&mut self, client: ClientId) {
         if self.has(client) {
             for subscriber in &mut self.all {
@@ -256,7 +243,6 @@ impl Subscribers {
         }
     }
 
-    /// Returns the subscription of a client.
     #[must_use]
     pub fn get_mut(&mut self, client: ClientId) -> Option<&mut Subscriber> {
         self.all
@@ -264,17 +250,14 @@ impl Subscribers {
             .find(|subscriber| subscriber.client == client)
     }
 
-    /// Iterates over the subscribed clients for changes.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Subscriber> {
         self.all.iter_mut()
     }
 
-    /// Returns `true` if any client lags.
     pub fn are_lagging(&self) -> bool {
         self.all.iter().any(|subscriber| subscriber.lag.is_some())
     }
 
-    /// Returns `true` if this client lags.
     pub fn is_lagging(&self, client: ClientId) -> bool {
         self.all
             .iter()
@@ -332,7 +315,6 @@ impl Subscribers {
         all.all(|subscription| subscription.updates || !subscription.chunks)
     }
 
-    /// Iterates over the ids of the clients that speak ACP.
     pub fn clients_of_acp(&self) -> impl Iterator<Item = ClientId> + '_ {
         let speaking = self.all.iter().filter(|s| s.subscription.updates);
         speaking.map(|subscriber| subscriber.client)

@@ -60,17 +60,14 @@ impl Tail {
         (text, self.total - text.len() as u64)
     }
 
-    /// Returns everything that is kept.
     pub fn text(&self) -> &str {
         self.last(self.limit).0
     }
 
-    /// Returns the length of the whole text in bytes.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Returns the capacity of the buffer in bytes.
     #[cfg(test)]
     pub fn capacity(&self) -> usize {
         self.text.capacity()

@@ -49,17 +49,13 @@ pub fn own_lists(stored: &SessionOptions, own: &SessionOptions) -> SessionOption
     options
 }
 
-/// Policy and time limits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Terms {
-    /// The policy.
     pub policy: Policy,
-    /// The time limits.
     pub limits: Limits,
 }
 
 impl Terms {
-    /// Returns the terms of an agent's sessions.
     #[must_use]
     pub fn of(agent: &AgentDefinition, settings: &Settings) -> Self {
         Self {
@@ -82,12 +78,10 @@ impl Terms {
 /// Demands of the client that sends a prompt, by its own settings.
 #[derive(Debug, Clone)]
 pub struct CallerTerms {
-    /// The client.
     pub client: ClientId,
     /// Whether the client has settings of its own. All others have those of the hub, as those of the HTTP server, of which
     /// each request is a client.
     pub has_own_settings: bool,
-    /// Its terms.
     pub terms: Terms,
     /// Options of its own definition of the agent, with the tools that it refused when it opened the session.
     pub options: SessionOptions,

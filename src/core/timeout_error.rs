@@ -13,15 +13,11 @@ use std::time::Duration;
 /// Advice for a call that has used up its time.
 pub const MORE_TIME: &str = "allow more time (timeoutMs, or --max-time)";
 
-/// Wait that reached its time limit.
 pub struct TimedOut<'a> {
-    /// Kind of the wait.
     pub wait: Timeout,
-    /// Limit that was reached.
     pub limit: Duration,
     /// The missing event, as subject and verb.
     pub what: &'a str,
-    /// Advice on what to do next.
     pub advice: &'a str,
     /// Last activity of the agent, and how long ago it was.
     pub last_activity: Option<(&'static str, Duration)>,
@@ -30,7 +26,6 @@ pub struct TimedOut<'a> {
 }
 
 impl TimedOut<'_> {
-    /// Creates the error that clients get.
     pub fn error(&self) -> Error {
         let words = match self.last_activity {
             Some((what, ago)) => format!("last activity: {what}, {} ago", format_duration(ago)),
@@ -81,7 +76,6 @@ pub fn last_of_stderr(stderr: &str) -> String {
     })
 }
 
-/// Converts a duration to milliseconds, as clients get it.
 pub fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -67,7 +67,6 @@ pub enum Transport {
 pub struct ProcessSpec {
     /// Program, as the user or client named it.
     pub command: String,
-    /// Arguments of the program.
     pub args: Vec<String>,
     /// Working directory, an absolute path.
     pub cwd: String,

@@ -46,7 +46,6 @@ pub use tools::{
 ///
 /// A view decides what the client sees, and when. It may hold back a change, but it never modifies the turn.
 pub trait TurnView {
-    /// Takes the next event.
     fn event(&mut self, event: &TurnEvent<'_>);
 }
 
@@ -64,7 +63,6 @@ impl<A: TurnView, B: TurnView> TurnView for (A, B) {
 /// number, from zero.
 #[derive(Debug, Clone, Copy)]
 pub enum TurnEvent<'a> {
-    /// The turn's message begins.
     Started {
         message_id: &'a str,
         /// Description of agent and session.
@@ -76,12 +74,10 @@ pub enum TurnEvent<'a> {
         /// the main turn.
         subagent: Option<&'a str>,
         update: &'a Update<'a>,
-        /// The update as the agent wrote it.
         original: Original<'a>,
     },
     /// Text of the answer or of a thought.
     Text {
-        /// The piece that holds the text.
         piece: &'a MessagePiece<'a>,
         text: JsonStr<'a>,
         /// `true` if the previous piece of text had the same message and kind.
@@ -93,12 +89,9 @@ pub enum TurnEvent<'a> {
     /// Content other than text of the agent: a file, a link, a document, or text of the user that the agent
     /// repeats.
     Content {
-        /// The content.
         piece: &'a MessagePiece<'a>,
-        /// The update as the agent wrote it.
         original: Original<'a>,
     },
-    /// The text so far is complete.
     TextEnded {
         /// Name of the provider and its metadata for the text as a whole.
         provider: Option<(&'static str, &'a Members<'a>)>,
@@ -109,12 +102,10 @@ pub enum TurnEvent<'a> {
         at: usize,
         /// The tool call after the change.
         call: &'a Call,
-        /// Extent of the change.
         change: CallChange,
         /// The next piece of the call's input, while the model writes it.
         input_delta: Option<JsonStr<'a>>,
     },
-    /// The agent requests permission to run a tool.
     PermissionAsked {
         /// Number of the tool call.
         at: usize,
@@ -123,7 +114,6 @@ pub enum TurnEvent<'a> {
         /// Extent of the change of the call by the permission request.
         change: CallChange,
         question: &'a Question,
-        /// The permission request.
         permission: &'a Permission<'a>,
         /// Ids of the calls that the question stands for.
         calls: &'a [String],
@@ -132,14 +122,11 @@ pub enum TurnEvent<'a> {
     },
     /// The user is asked something, with or without a permission request.
     UserAsked {
-        /// The question and its form.
         question: &'a Question,
     },
-    /// A question was decided.
     Decided {
         /// The tool call of a permission request and its number; `None` for other questions.
         call: Option<(usize, &'a Call)>,
-        /// The decided question.
         question: &'a Question,
         decision: &'a Decision,
     },
@@ -147,11 +134,9 @@ pub enum TurnEvent<'a> {
     Refused {
         /// Number of the tool call.
         at: usize,
-        /// The refused tool call.
         call: &'a Call,
         /// Question id that stands for the request that the agent did not make.
         question: &'a str,
-        /// The agent's reason.
         reason: &'a str,
     },
     /// The agent reported that the user has completed a URL elicitation.
@@ -167,7 +152,6 @@ pub enum TurnEvent<'a> {
         terminal: &'a Terminal,
         /// Size of the report, in bytes.
         reported: usize,
-        /// `true` if the report changed anything.
         changed: bool,
         /// `true` if the command of the terminal has ended.
         ended: bool,
@@ -176,7 +160,6 @@ pub enum TurnEvent<'a> {
     TerminalsOf {
         /// Id of the tool call.
         call: &'a str,
-        /// `true` if the call has ended.
         ended: bool,
         terminals: &'a [Terminal],
     },
@@ -184,38 +167,28 @@ pub enum TurnEvent<'a> {
     TerminalOutput {
         /// Number of the tool call.
         at: usize,
-        /// The tool call.
         call: &'a Call,
     },
     /// A whole plan, or its removal.
     Plan {
-        /// Id of the plan.
         id: &'a str,
-        /// Content of the plan.
         data: &'a Members<'a>,
     },
     /// Context usage. Reported only when the figures change.
     Context {
-        /// The agent's figures.
         figures: &'a RawValue,
     },
     /// The agent compacts its context.
     Compaction {
-        /// Id of the compaction.
         id: &'a str,
-        /// The update as the agent wrote it.
         original: Original<'a>,
     },
     /// A message between the session and a subagent, or a piece of one.
     SubagentMessage {
-        /// Id of the message.
         id: &'a str,
-        /// The update as the agent wrote it.
         original: Original<'a>,
     },
-    /// The structured answer that the client requested.
     StructuredOutput(&'a RawValue),
-    /// A notice to the user.
     Notice(Original<'a>),
     /// A transient update, worth showing only at the moment.
     TransientUpdate(Original<'a>),
@@ -228,7 +201,6 @@ pub enum TurnEvent<'a> {
     FromSubagent {
         /// Number of the subagent.
         at: usize,
-        /// Event of the subagent.
         event: &'a TurnEvent<'a>,
     },
     /// All events of a subagent's update or question were delivered.
@@ -244,12 +216,9 @@ pub enum TurnEvent<'a> {
     Chunk {
         /// The chunk as the agent wrote it.
         json: &'a RawValue,
-        /// Members of the chunk.
         chunk: &'a UiChunk<'a>,
     },
-    /// The agent reported metadata of the message.
     MessageMetadata(&'a RawValue),
-    /// A new agent session replaced the one that the turn began in.
     AgentSessionReplaced {
         /// The new agent session id.
         agent_session: &'a str,
@@ -264,17 +233,14 @@ pub enum TurnEvent<'a> {
     },
     /// The open tool calls were settled.
     Settled {
-        /// Reason of the end.
         why: SettleReason,
         calls: &'a [Call],
     },
     /// Everything open is closed; the outcome of the turn follows.
     Closed,
-    /// The agent ended the turn.
     Finished {
         /// The agent's answer to the prompt.
         end: &'a TurnEnd,
-        /// `true` if the client had cancelled the turn.
         cancelled: bool,
         /// Token usage of all attempts; `None` if the agent reports none.
         usage: Option<TokenUsage>,
@@ -291,7 +257,6 @@ pub enum TurnEvent<'a> {
 /// Maximum size of the text, the tool arguments and the tool results in a summary, in bytes each.
 const SUMMARY_LIMIT: usize = 4 << 20;
 
-/// State of one turn.
 #[derive(Debug)]
 pub struct Turn {
     message_id: String,
@@ -381,7 +346,6 @@ impl Turn {
         self.messages.begin_attempt();
     }
 
-    /// Records the agent's report of a failure of the turn.
     pub fn note_failure(&mut self, failing: FailureReport) {
         self.attempt.failed_at =
             (failing != FailureReport::No).then_some((failing, self.text().len()));
@@ -400,7 +364,6 @@ impl Turn {
         !self.tools.is_empty() || !self.subagents.is_empty() || self.passed.has_calls()
     }
 
-    /// Returns the text of the answer so far.
     pub fn text(&self) -> &str {
         self.messages.all_text()
     }
@@ -421,7 +384,6 @@ impl Turn {
         (self.messages.take_text(), omitted)
     }
 
-    /// Figures that the agent reported.
     pub fn figures(&self) -> &TurnFigures {
         &self.figures
     }
@@ -431,12 +393,10 @@ impl Turn {
         &self.tools
     }
 
-    /// Adds cost, usage and agent turns of an attempt to the figures.
     pub fn account(&mut self, end: &TurnEnd) {
         self.figures.account(end);
     }
 
-    /// The structured answer that the client requested.
     pub fn structured(&self) -> Option<Value> {
         self.structured_output.as_deref().map(value)
     }

@@ -3,18 +3,15 @@
 use super::error::Error;
 use super::event::TurnEnd;
 
-/// Outcome of a turn.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a turn has one")]
 pub enum Ending {
-    /// The agent answered the prompt.
     Answered(TurnEnd),
     /// The agent did not answer the prompt, or answered with an error.
     Failed(Error),
 }
 
 impl Ending {
-    /// Returns the error of a failed turn.
     pub fn error(&self) -> Option<&Error> {
         match self {
             Self::Answered(end) => end.error.as_ref(),

@@ -32,7 +32,6 @@ impl TurnTrace {
         }
     }
 
-    /// Notes a change of a tool call.
     pub fn note(&mut self, id: &str, is_open: bool, now: Instant) {
         match self.tools.get_mut(id) {
             Some((_, ended)) if is_open => *ended = None,
@@ -44,12 +43,10 @@ impl TurnTrace {
         }
     }
 
-    /// Returns the time of the first report of a tool call, and of its end.
     pub fn times(&self, id: &str) -> Option<(Instant, Option<Instant>)> {
         self.tools.get(id).copied()
     }
 
-    /// Returns the client's span that the turn belongs to.
     pub fn parent(&self) -> Option<TraceParent> {
         self.parent
     }

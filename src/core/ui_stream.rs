@@ -19,7 +19,6 @@ use serde_json::{Value, json};
 /// Name of the protocol.
 pub const UI_STREAM: &str = "ui-stream";
 
-/// Traits of AI SDK endpoints.
 pub const TRAITS: DialectTraits = DialectTraits {
     default_command: None,
     identity: None,
@@ -43,7 +42,6 @@ pub struct UiStream {
 }
 
 impl UiStream {
-    /// Creates the backend of an endpoint.
     #[must_use]
     pub fn new(endpoint: Endpoint) -> Self {
         Self { endpoint }

@@ -70,7 +70,6 @@ impl<'a> UpdateRun<'a> {
         })
     }
 
-    /// Iterates over the updates, one by one.
     pub fn notifications(&self) -> impl Iterator<Item = AcpNotification<'a>> {
         let all = lines(self.lines).filter_map(|line| std::str::from_utf8(line.text).ok());
         all.map(|line| AcpNotification::Line {

@@ -118,7 +118,6 @@ const SIGN_IN_TEXTS: &[&str] = &[
 /// Error code of an agent that forwards the HTTP status of its model's API: Gemini CLI, recorded.
 const UNAUTHORIZED: i64 = 401;
 
-/// Returns `true` if an agent's error means that its user has to sign in.
 pub fn wants_sign_in(e: &RpcError<'_>) -> bool {
     let text = error_text(e).to_lowercase();
     let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));

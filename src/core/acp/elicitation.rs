@@ -76,7 +76,6 @@ pub(super) fn elicitation<'a>(
     })
 }
 
-/// Converts a decision to the response.
 pub(super) fn answer(decision: &Decision) -> impl Serialize + '_ {
     let action = match &decision.choice {
         None => "cancel",

@@ -96,7 +96,6 @@ pub(super) fn reported_kind(e: &RpcError<'_>) -> Option<ErrorKind> {
     kinds.find(|kind| kind.name() == name).copied()
 }
 
-/// Converts the error response to a request.
 pub(super) fn agent_error(
     pending: &Pending,
     e: &RpcError<'_>,
@@ -166,7 +165,6 @@ pub(super) fn error_from_text(said: &str, launch: &ProcessSpec, info: &AgentInfo
     Error::new(kind, clip(said)).with("raw", said)
 }
 
-/// Returns the text at a path of fields.
 fn at(object: &RawValue, path: &[&str]) -> Option<String> {
     let Some((first, rest)) = path.split_first() else {
         return text(Some(object)).map(std::borrow::Cow::into_owned);

@@ -22,7 +22,6 @@ pub(super) fn notification<'a>(
     Some(requests::forwarded(None, method, params))
 }
 
-/// Writes a notification of a client to the agent.
 pub(super) fn write_notification(method: &str, params: Option<&RawValue>, lines: &mut Vec<u8>) {
     rpc::write_notification(lines, method, &params);
     lines.push(b'\n');

@@ -9,7 +9,6 @@ use agent_client_protocol_schema::v1 as schema;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Builds the parameters of `initialize` for a client that serves `offer`.
 pub fn initialize(offer: &AgentServices) -> Box<RawValue> {
     match &offer.acp {
         Some(client) => to_raw(&initialize_of(client, offer)),

@@ -97,7 +97,6 @@ fn text(path: PathBuf) -> String {
     path.into_os_string().to_string_lossy().into_owned()
 }
 
-/// Appends the response to a request.
 pub fn write_answer(out: &mut Vec<u8>, id: &RawValue, answer: Result<&HostAnswer, &Error>) {
     match answer {
         Ok(answer) => rpc::write_result(out, id, &result(answer)),

@@ -13,7 +13,6 @@ use crate::proto::rpc::code;
 use serde_json::value::RawValue;
 
 impl Acp {
-    /// Handles what is left of a line that is given up.
     pub(super) fn lose(
         &mut self,
         line: &LostLine<'_>,

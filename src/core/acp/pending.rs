@@ -22,12 +22,10 @@ pub(super) enum Pending {
     SetModel(CallId),
     SetOption(CallId),
     Prompt(CallId),
-    /// Request of a client that was passed on.
     Forward(CallId),
 }
 
 impl Pending {
-    /// Method of the request.
     pub fn method(&self) -> &'static str {
         match self {
             Self::Initialize => "initialize",

@@ -49,7 +49,6 @@ struct Process {
 }
 
 impl PerSession {
-    /// Creates the dialect for an agent whose processes `launch` starts.
     #[must_use]
     pub fn new(launch: ProcessSpec, offer: AgentServices) -> Self {
         Self {
@@ -64,7 +63,6 @@ impl PerSession {
         }
     }
 
-    /// Sets the source of the request ids.
     #[must_use]
     pub fn numbered(self, numbers: RequestNumbers) -> Self {
         Self { numbers, ..self }
@@ -122,7 +120,6 @@ impl PerSession {
         Some(with_child(child, out, |out| process.acp.call(call, out)))
     }
 
-    /// Stops a process that is no longer needed.
     fn stop(&mut self, child: Child, out: &mut Outgoing) {
         self.remove(child);
         out.order(child, TransportOrder::Stop);

@@ -143,7 +143,6 @@ pub(super) fn forwarded<'a>(
     }))
 }
 
-/// Responds to a request with an error.
 pub(super) fn refuse(id: &RawValue, code: i32, message: &str, out: &mut Outgoing) {
     let error = ErrorObject {
         code,

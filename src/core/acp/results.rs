@@ -70,7 +70,6 @@ fn capabilities(raw: Option<&RawValue>) -> AgentCapabilities {
 /// it.
 const LONGEST_SESSION_ID: usize = 4096;
 
-/// Converts the result of `session/new`.
 pub fn new_session(call: CallId, result: &RawValue) -> AgentEvent<'_> {
     let r: NewSessionResult<'_> = read(Some(result));
     let Some(agent_session) = owned(r.session_id) else {
@@ -133,7 +132,6 @@ fn named_session(own: &RawValue) -> Option<String> {
     owned(own.session_id).or_else(deeper)
 }
 
-/// Converts the result of `session/list`.
 pub fn listed(call: CallId, result: &RawValue) -> AgentEvent<'_> {
     crate::proto::json::raw_object! {
         struct Page { sessions = "sessions", next = "nextCursor" }

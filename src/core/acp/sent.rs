@@ -21,12 +21,10 @@ pub(super) struct SentRequests {
 }
 
 impl SentRequests {
-    /// Sets the id before that of the first request.
     pub(super) fn number_from(&mut self, before_first: u64) {
         self.last_id = before_first;
     }
 
-    /// Writes a request.
     pub(super) fn send(
         &mut self,
         pending: Pending,
@@ -38,7 +36,6 @@ impl SentRequests {
         self.may_mean_other = false;
     }
 
-    /// Writes a request of a client that is passed on.
     pub(super) fn pass_on(
         &mut self,
         call: CallId,
@@ -63,7 +60,6 @@ impl SentRequests {
         self.pending.insert(self.last_id, pending);
     }
 
-    /// Withdraws a request of a client that was passed on.
     pub(super) fn withdraw(&self, call: CallId, lines: &mut Vec<u8>) {
         let mut pending = self.pending.iter();
         let sent = pending.find(|(_, sent)| matches!(sent, Pending::Forward(of) if *of == call));
@@ -85,7 +81,6 @@ impl SentRequests {
         self.may_mean_other = true;
     }
 
-    /// Removes the request with an id.
     pub(super) fn take(&mut self, id: u64) -> Option<Pending> {
         self.pending.remove(&id)
     }
@@ -98,7 +93,6 @@ impl SentRequests {
         self.take(only)
     }
 
-    /// Removes all requests.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = Pending> {
         self.pending.drain().map(|(_, pending)| pending)
     }

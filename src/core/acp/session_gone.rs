@@ -4,7 +4,6 @@ use crate::proto::json::value;
 use crate::proto::rpc::{RpcError, code};
 use serde_json::Value;
 
-/// ACP's error code for a resource that does not exist.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
 /// Returns `true` if an error in response to a call on a session means that the session does not exist. The missing

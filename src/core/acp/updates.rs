@@ -22,7 +22,6 @@ pub fn read_line<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<
     read_update(line, l, events)
 }
 
-/// Parses a `session/update` that was sent as a request.
 pub fn read_request<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<()> {
     let l: Option<SessionUpdateLine<'a>> = serde_json::from_str(line).ok();
     match l {
@@ -75,7 +74,6 @@ fn add_notification(notification: &Members<'_>, update: &mut Members<'_>) {
     }
 }
 
-/// Returns the original of a `session/update` line.
 pub fn original(line: &str) -> Original<'_> {
     Original {
         line,
@@ -302,7 +300,6 @@ impl Omitted {
     }
 }
 
-/// Converts a tool call in an update or a permission request.
 pub fn tool<'a>(f: &UpdateFields<'a>) -> ToolUpdate<'a> {
     let mut other = f.others(&[
         ("sessionUpdate", f.session_update),

@@ -24,7 +24,6 @@ impl Replay<'_, '_, '_> {
         }
     }
 
-    /// Sends an update as the agent sent it.
     fn raw(&mut self, update: &Value) {
         let mut members = update.as_object().cloned().unwrap_or_default();
         let kind = members.remove("sessionUpdate").unwrap_or_default();

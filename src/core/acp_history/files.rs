@@ -46,7 +46,6 @@ pub fn block(part: &Value, about: &mut Value) -> Value {
     block
 }
 
-/// Returns the data of a data URL with base64.
 fn uri_data(url: &str) -> &str {
     url.split_once(";base64,").map_or("", |(_, data)| data)
 }

@@ -129,7 +129,6 @@ impl Replay<'_, '_, '_> {
     }
 }
 
-/// Returns the final status of a call.
 fn status(part: &Value, state: &Value) -> ToolStatus {
     match part["state"].as_str().unwrap_or_default() {
         "output-available" if part["preliminary"] == true => ToolStatus::InProgress,

@@ -9,9 +9,7 @@ use serde_json::{Value, json};
 /// Forms of elicitations that a client declares.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ElicitationSupport {
-    /// The client shows forms.
     pub form: bool,
-    /// The client opens addresses.
     pub url: bool,
 }
 
@@ -90,7 +88,6 @@ fn own(params: &QuestionParams) -> Value {
     })
 }
 
-/// A value to choose.
 #[derive(Debug)]
 struct Choice {
     value: Value,

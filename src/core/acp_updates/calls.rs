@@ -7,7 +7,6 @@ use std::collections::{HashMap, HashSet};
 #[derive(Debug)]
 pub struct Call {
     pub id: Box<str>,
-    /// Name of the tool, if the agent gave one.
     pub name: Option<Box<str>>,
     /// Tool call that started the subagent which made this call.
     pub parent: Option<Box<str>>,
@@ -49,14 +48,12 @@ impl Calls {
         (call, is_new)
     }
 
-    /// Records the end of a call.
     pub fn close(&mut self, id: &str) {
         if let Some(&at) = self.by_id.get(id) {
             self.of_turn[at].is_open = false;
         }
     }
 
-    /// Returns `true` if the client knows the call.
     pub fn knows(&self, id: &str) -> bool {
         self.by_id.contains_key(id) || self.earlier.contains(id)
     }

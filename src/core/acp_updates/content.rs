@@ -7,10 +7,8 @@ use crate::proto::json::{to_raw, value};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// Types of content blocks in ACP.
 const BLOCKS: &[&str] = &["text", "image", "audio", "resource_link", "resource"];
 
-/// Converts the content of a message's piece to a content block.
 pub fn block(content: &Content<'_>) -> Value {
     match content {
         Content::Text(text) => text_block(&text.decode()),
@@ -67,7 +65,6 @@ pub fn file_block(url: &str, media_type: Option<&str>, name: Option<&str>) -> Va
     }
 }
 
-/// Returns a block that links to a resource.
 pub fn link_block(uri: &str, name: Option<&str>, media_type: Option<&str>) -> Value {
     let name = name.unwrap_or(UNNAMED);
     let mut block = json!({ "type": "resource_link", "name": name, "uri": uri });

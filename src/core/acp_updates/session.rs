@@ -14,7 +14,6 @@ pub struct SessionState {
 }
 
 impl SessionState {
-    /// Converts changes of the session's state.
     pub fn update(&mut self, writer: &Writer, news: &Members<'_>, put: &mut Put<'_>) {
         let modes = news.get("modes").map(Members::of);
         let mode = text(news.get("currentModeId"))
@@ -102,7 +101,6 @@ fn entry(writer: &Writer, entry: Value) -> Value {
     entry
 }
 
-/// Converts the usage of the context window.
 pub fn usage(writer: &Writer, figures: &Members<'_>, cost: Option<f64>, put: &mut Put<'_>) {
     let count = |name: &str| figures.get(name).filter(|raw| is_count(raw));
     let (Some(used), Some(size)) = (count("used"), count("size")) else {
@@ -134,7 +132,6 @@ fn is_count(raw: &RawValue) -> bool {
 /// Names under which agents send the text of a notice.
 const TITLES: &[&str] = &["title", "content", "message", "text"];
 
-/// Converts a notice for the user.
 pub fn notice(writer: &Writer, fields: &Members<'_>, put: &mut Put<'_>) {
     let said = |name: &&str| text(fields.get(name)).filter(|text| !text.trim().is_empty());
     let from = TITLES.iter().find(|name| said(name).is_some());
@@ -157,7 +154,6 @@ pub fn notice(writer: &Writer, fields: &Members<'_>, put: &mut Put<'_>) {
     writer.update("notice", &members, &about, put);
 }
 
-/// Converts a report about a compaction of the context.
 pub fn compaction(writer: &Writer, id: &str, fields: &Members<'_>, put: &mut Put<'_>) {
     let result = text(non_null(fields.get("compact_result")));
     let status = match (result.as_deref(), text(fields.get("status")).as_deref()) {

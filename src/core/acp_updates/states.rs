@@ -14,7 +14,6 @@ const MOST: usize = 64;
 /// Receiver of the updates to be recorded.
 type Record<'r> = dyn FnMut(AcpNotification<'_>) + 'r;
 
-/// States of a turn.
 #[derive(Debug, Default)]
 pub struct RecordedStates(Vec<RecordedState>);
 
@@ -234,7 +233,6 @@ impl RecordedStates {
         }
     }
 
-    /// Records the updates that were held back.
     pub fn flush(&mut self, record: &mut Record<'_>) {
         for mut state in std::mem::take(&mut self.0) {
             if state.is_held {

@@ -19,7 +19,6 @@ pub fn meta_name(dialect: &str) -> &'static str {
     }
 }
 
-/// Returns the kind of the update for a piece of a message.
 pub fn kind(role: MessageRole) -> &'static str {
     match role {
         MessageRole::Answer => "agent_message_chunk",
@@ -37,7 +36,6 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates the writer for the updates of an agent of this dialect.
     #[must_use]
     pub fn new(dialect: &str) -> Self {
         Self {
@@ -51,7 +49,6 @@ impl Writer {
         self.meta
     }
 
-    /// Returns `true` if the agent is Claude Code.
     pub fn is_claude(&self) -> bool {
         self.meta == "claudeCode"
     }
@@ -71,7 +68,6 @@ impl Writer {
         self.line.shrink_to(MAX_KEPT);
     }
 
-    /// Writes a piece with another content block.
     pub fn content(&mut self, block: &Value, piece: &MessagePiece<'_>, put: &mut Put<'_>) {
         let mut line = Vec::new();
         line.extend_from_slice(b"{\"sessionUpdate\":\"");

@@ -164,7 +164,6 @@ impl AgentMachine {
         }
     }
 
-    /// Handles the agent's response to a sign-in or sign-out.
     pub fn sign_in_answered(
         &mut self,
         call: CallId,
@@ -193,7 +192,6 @@ impl AgentMachine {
         cx.effects.extend(unmeasured.map(Effect::Measure));
     }
 
-    /// Handles the measurement of a process.
     pub fn measured(&mut self, id: AgentId, child: Child, measure: Measure, cx: &mut AgentCx<'_>) {
         let process = self.connection_mut().and_then(|c| c.process_mut(child));
         if let Some(process) = process {
@@ -203,7 +201,6 @@ impl AgentMachine {
         self.answer_status(settled, cx);
     }
 
-    /// Answers calls with the agent's status.
     pub(super) fn answer_status(
         &self,
         tokens: impl IntoIterator<Item = Token>,
@@ -302,7 +299,6 @@ impl AgentMachine {
     }
 }
 
-/// Returns `true` if the running agent lacks one of these variables.
 fn lacks(connection: Option<&Connection>, specs: &Specs, variables: &Variables) -> bool {
     connection.is_some_and(|c| !c.is_stopping()) && !specs.has(variables)
 }

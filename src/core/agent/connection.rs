@@ -35,7 +35,6 @@ pub struct Connection {
     /// Number of the connection, which distinguishes it from earlier ones: a response to a request of an
     /// earlier connection must not be sent to this one.
     pub number: u64,
-    /// Translator of the agent's protocol.
     dialect: Box<dyn Dialect>,
     /// Orders to the processes that are not delivered yet.
     out: Outgoing,
@@ -62,7 +61,6 @@ pub enum Phase {
     },
     /// The handshake is complete, with the agent's properties.
     Ready(Box<AgentInfo>),
-    /// The processes are being stopped.
     Stopping {
         /// `agent/disconnect` calls to answer when the agent has ended.
         waiters: Vec<Token>,
@@ -77,17 +75,14 @@ pub enum Phase {
 #[derive(Debug, Clone)]
 pub enum Call {
     Open {
-        /// Session to open.
         session: String,
     },
     /// Requests a page of the agent's session list, for the restore of a session.
     List {
-        /// Session that is restored.
         session: String,
     },
     /// Like `List`, for a session that refused a prompt.
     LookUp {
-        /// Session that refused the prompt.
         session: String,
     },
     /// Requests a page of the agent's session list for a client.
@@ -95,19 +90,15 @@ pub enum Call {
     /// Signs the user in or out.
     Sign,
     Close {
-        /// Agent session id of the session.
         agent_session: String,
     },
     /// Sets a mode, model or option.
     Set(SetCall),
     /// Passes on a request of a client that acpipe does not interpret.
     Forward {
-        /// Call of the client.
         token: Token,
     },
-    /// Sends a prompt.
     Prompt {
-        /// Session of the prompt.
         session: String,
     },
 }
@@ -125,7 +116,6 @@ pub enum ProcessEnd {
 }
 
 impl Connection {
-    /// Begins to start an agent.
     #[must_use]
     pub fn start(number: u64, dialect: Box<dyn Dialect>, phase: Phase, now: Instant) -> Self {
         let mut connection = Self {
@@ -143,7 +133,6 @@ impl Connection {
         connection
     }
 
-    /// Returns the properties of the agent's protocol.
     pub fn facts(&self) -> DialectFacts {
         self.dialect.facts()
     }
@@ -169,12 +158,10 @@ impl Connection {
         self.dialect.call(call, orders)
     }
 
-    /// Sends prepared orders.
     pub fn send(&mut self, mut orders: Outgoing) {
         self.out.append(&mut orders);
     }
 
-    /// Answers a request of the agent.
     pub fn answer(&mut self, key: &RequestKey, answer: AgentAnswer<'_>) {
         self.dialect.answer(key, answer, &mut self.out);
     }
@@ -223,13 +210,11 @@ impl Connection {
         (events, goes_on)
     }
 
-    /// Takes a process that has ended or could not be started.
     pub fn take_process(&mut self, child: Child) -> Option<Process> {
         let at = self.processes.iter().position(|p| p.child == child)?;
         Some(self.processes.remove(at))
     }
 
-    /// Handles the end of a process that was taken.
     pub fn end_of(&mut self, process: &Process, how: Result<&Exit, &Error>) -> ProcessEnd {
         if self.is_stopping() {
             let is_over = self.processes.is_empty();
@@ -262,12 +247,10 @@ impl Connection {
         self.dialect.meaning(text)
     }
 
-    /// Returns the counts of lines that could not be used so far.
     pub fn faults(&self) -> LineFaults {
         self.dialect.faults()
     }
 
-    /// Takes the orders to processes.
     pub fn take_orders(&mut self) -> Vec<(Child, TransportOrder)> {
         self.out.take()
     }
@@ -278,7 +261,6 @@ impl Connection {
         &mut self.dialect
     }
 
-    /// Adds an order to a process.
     pub fn order(&mut self, child: Child, order: TransportOrder) {
         self.out.order(child, order);
     }
@@ -304,7 +286,6 @@ impl Connection {
         }
     }
 
-    /// Like `start_silence`, but mutable.
     pub fn start_silence_mut(&mut self) -> Option<&mut IdleTimer> {
         match &mut self.phase {
             Phase::Starting { idle, .. } => Some(idle),
@@ -312,7 +293,6 @@ impl Connection {
         }
     }
 
-    /// Returns `true` while the agent is being stopped.
     pub fn is_stopping(&self) -> bool {
         matches!(self.phase, Phase::Stopping { .. })
     }
@@ -330,7 +310,6 @@ impl Connection {
         }
     }
 
-    /// Like `next_spec`, but mutable.
     pub fn next_spec_mut(&mut self) -> Option<&mut AgentSpec> {
         match &mut self.phase {
             Phase::Stopping { next, .. } => next.as_mut().map(|(spec, _)| spec.as_mut()),
@@ -372,12 +351,10 @@ impl Connection {
         can_wait
     }
 
-    /// Takes a call that the agent has answered.
     pub fn take_call(&mut self, call: CallId) -> Option<Call> {
         self.calls.remove(&call)
     }
 
-    /// Records that a process runs.
     pub fn note_started(&mut self, child: Child, (pid, program): (u32, Program), now: Instant) {
         if let Some(process) = self.process_mut(child) {
             process.pid = Some(pid);
@@ -386,7 +363,6 @@ impl Connection {
         self.program = Some(program);
     }
 
-    /// Ignores all further output of a process.
     pub fn ignore_output(&mut self, child: Child) {
         if let Some(process) = self.process_mut(child) {
             process.is_ignored = true;
@@ -449,13 +425,11 @@ impl Connection {
         (child != Child::MAIN).then_some(child)
     }
 
-    /// Returns the dialect's number of a process.
     pub fn child(&self, id: AgentId) -> Option<Child> {
         let process = self.processes.iter().find(|process| process.id == id)?;
         Some(process.child)
     }
 
-    /// Finds a process by the dialect's number.
     pub fn process_mut(&mut self, child: Child) -> Option<&mut Process> {
         self.processes.iter_mut().find(|p| p.child == child)
     }
@@ -489,13 +463,11 @@ impl Connection {
         })
     }
 
-    /// Returns the ids of the running processes.
     pub fn running(&self) -> Vec<AgentId> {
         let running = self.processes.iter().filter(|p| p.pid.is_some());
         running.map(|process| process.id).collect()
     }
 
-    /// Returns the status of the running processes.
     pub fn process_status(&self, now: Instant) -> Vec<ProcessStatus> {
         self.processes
             .iter()
@@ -552,7 +524,6 @@ impl Connection {
         }
     }
 
-    /// Begins to stop all processes.
     pub fn stop_processes(
         &mut self,
         (definition, spec): (&AgentDefinition, &AgentSpec),

@@ -44,7 +44,6 @@ pub struct Directory {
     reported: HashSet<String>,
     /// Number of updates of sessions that no client opened and the agent did not announce.
     unclaimed: u64,
-    /// Sessions that the agent is closing.
     closing: BTreeMap<String, Closing>,
     /// Released sessions that are still open in the agent's process.
     left_open: VecDeque<LeftOpen>,
@@ -72,7 +71,6 @@ pub struct Holder {
 pub struct EarlyState {
     /// Modes, models, options, commands and title, as the agent sent them.
     pub state: Map<String, Value>,
-    /// Cost of the session so far.
     pub cost: Option<f64>,
 }
 
@@ -88,7 +86,6 @@ pub struct Route {
 /// Session that is still open in the agent's process because the agent does not offer `session/close`.
 #[derive(Debug)]
 pub struct LeftOpen {
-    /// Agent session id of the session.
     pub agent_session: String,
     /// Modes, models, options, commands and title at the time of the release.
     pub state: Map<String, Value>,
@@ -135,7 +132,6 @@ impl Directory {
         self.routes.values().any(|routed| routed == session)
     }
 
-    /// Assigns an agent session id to a client's session.
     pub fn add(&mut self, agent_session: String, session: String) {
         self.routes.insert(agent_session, session);
     }
@@ -178,7 +174,6 @@ impl Directory {
         Some(session)
     }
 
-    /// Records the session of a subagent that an update announces.
     pub fn note_subagent(&mut self, session: &str, update: &Update<'_>) {
         if let Update::Subagent { id } = update
             && self.subagents.len() < SUBAGENTS
@@ -223,7 +218,6 @@ impl Directory {
         self.reported.len() >= EARLY_SESSIONS || self.reported.contains(agent_session)
     }
 
-    /// Records that the tool calls of an unknown session were reported.
     pub fn note_reported(&mut self, agent_session: &str) {
         self.reported.insert(agent_session.to_owned());
     }
@@ -290,7 +284,6 @@ impl Directory {
         });
     }
 
-    /// Takes a session that is still open in the agent's process.
     pub fn take_left_open(&mut self, agent_session: &str) -> Option<LeftOpen> {
         let mut left = self.left_open.iter();
         let at = left.position(|l| l.agent_session == agent_session)?;

@@ -107,7 +107,6 @@ impl AgentMachine {
         self.start(self.spec().clone(), Vec::new(), cx);
     }
 
-    /// Starts the agent.
     pub(super) fn start(&mut self, spec: AgentSpec, waiters: Vec<Token>, cx: &mut AgentCx<'_>) {
         let was_announced = matches!(self.state, State::Backoff { .. });
         // A client of a daemon can bring rules to a session of another client.
@@ -263,7 +262,6 @@ impl AgentMachine {
         is_over
     }
 
-    /// Handles a process that has ended or could not be started.
     pub fn process_ended(
         &mut self,
         child: Child,
@@ -369,7 +367,6 @@ fn offer(definition: &AgentDefinition, shared: &Shared) -> AgentServices {
     }
 }
 
-/// Creates the dialect of an agent that is about to be started.
 fn dialect(
     spec: &AgentSpec,
     offer: AgentServices,

@@ -23,7 +23,6 @@ pub struct Process {
     pub measure: Option<Measure>,
     /// Whether the transport is read-only: it accepts no lines and is never stopped.
     pub is_read_only: bool,
-    /// Whether the time until it starts is limited.
     pub has_start_limit: bool,
     /// Time at which its start was ordered.
     pub since: Instant,
@@ -35,7 +34,6 @@ pub struct Process {
     pub is_ignored: bool,
     /// Whether its stdin was closed without a stop.
     pub input_closed: bool,
-    /// Progress of its stop, once one has begun.
     pub stop: Option<Stop>,
 }
 
@@ -115,7 +113,6 @@ impl Process {
         self.effect(first)
     }
 
-    /// Converts a step of its stop to an effect.
     pub fn effect(&self, step: StopAction) -> Effect {
         match step {
             StopAction::CloseInput => Effect::CloseInput(self.id),

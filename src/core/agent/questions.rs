@@ -45,12 +45,10 @@ impl AgentQuestions {
         }
     }
 
-    /// Deadline of the next answer.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.open.deadline()
     }
 
-    /// Extends the deadlines.
     pub(super) fn postpone(&mut self, by: Duration) {
         for until in self.open.deadlines_mut() {
             *until += by;

@@ -80,7 +80,6 @@ impl Renewal {
         self.waiters.push((token, changed));
     }
 
-    /// Records the start of the new process.
     pub(super) fn note_start(&mut self) {
         self.started = true;
     }
@@ -90,14 +89,12 @@ impl Renewal {
         self.sessions.insert(session.to_owned(), None);
     }
 
-    /// Records the outcome of a session's restore.
     pub fn note_restored(&mut self, session: &str, outcome: Result<&Recovery, &Error>) {
         if let Some(known) = self.sessions.get_mut(session) {
             *known = Some(outcome.cloned().map_err(Error::clone));
         }
     }
 
-    /// Returns the results of the waiting calls.
     pub(super) fn results(&self) -> impl Iterator<Item = (Token, UpdateEnvironmentResult)> {
         self.waiters.iter().map(|(token, changed)| {
             let result = UpdateEnvironmentResult {
@@ -109,7 +106,6 @@ impl Renewal {
         })
     }
 
-    /// Returns the waiting calls.
     pub(super) fn waiters(&self) -> impl Iterator<Item = Token> {
         self.waiters.iter().map(|(token, _)| *token)
     }

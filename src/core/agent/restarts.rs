@@ -86,22 +86,18 @@ impl Restarts {
         });
     }
 
-    /// Notes that the agent is ready.
     pub(super) fn note_ready(&mut self) {
         self.end = None;
     }
 
-    /// Notes that the agent has completed a turn.
     pub(super) fn note_turn(&mut self) {
         self.crashes = 0;
     }
 
-    /// Notes that a client connects the agent.
     pub(super) fn note_connect(&mut self) {
         (self.end, self.crashes, self.is_disconnected) = (None, 0, false);
     }
 
-    /// Notes that a client has disconnected the agent.
     pub(super) fn note_disconnect(&mut self) {
         (self.end, self.is_disconnected) = (None, true);
     }

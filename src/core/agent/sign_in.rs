@@ -42,7 +42,6 @@ pub(super) struct OverdueSignIn {
 pub(super) enum SignInStep {
     /// The variables have to be set in the agent's environment, then the agent is called. These of them are secret.
     SetKeys(Vec<String>),
-    /// The agent is called.
     Call,
     /// The call is answered: the user signs in at a terminal.
     Answer(AuthenticateResult),
@@ -59,7 +58,6 @@ impl SignIns {
         });
     }
 
-    /// Adds a call that is sent to the agent.
     pub(super) fn wait_for_response(
         &mut self,
         token: Token,
@@ -83,7 +81,6 @@ impl SignIns {
         self.0.iter().filter_map(|signing| signing.until).min()
     }
 
-    /// Extends the deadlines.
     pub(super) fn postpone(&mut self, by: Duration) {
         for until in self.0.iter_mut().filter_map(|s| s.until.as_mut()) {
             *until += by;
@@ -98,13 +95,11 @@ impl SignIns {
             .collect()
     }
 
-    /// Removes the calls that were sent to the agent.
     pub(super) fn take_sent(&mut self) -> Vec<Token> {
         let sent = self.take(|signing| signing.call.is_some());
         sent.map(|signing| signing.token).collect()
     }
 
-    /// Handles the agent's response; returns the answers of the calls.
     pub(super) fn answered(
         &mut self,
         call: CallId,
@@ -124,7 +119,6 @@ impl SignIns {
         answers.collect()
     }
 
-    /// Removes the calls that the agent has not answered in time.
     pub(super) fn take_overdue(&mut self, now: Instant) -> Vec<OverdueSignIn> {
         let due = self.take(|signing| signing.until.is_some_and(|at| at <= now));
         let overdue = due.map(|signing| OverdueSignIn {

@@ -84,7 +84,6 @@ impl Specs {
         Ok(())
     }
 
-    /// Sets the specification of the agent that is being started.
     pub(super) fn set_current(&mut self, spec: AgentSpec) {
         self.current = spec;
     }
@@ -112,7 +111,6 @@ impl Specs {
         EnvironmentResult { env, redacted }
     }
 
-    /// Returns `true` if the specification in use has these variables.
     pub(super) fn has(&self, variables: &Variables) -> bool {
         self.current.env.contains_all(variables)
     }
@@ -138,7 +136,6 @@ impl Specs {
         self.secret_variables.extend(names);
     }
 
-    /// Returns the value of a variable in the agent's environment.
     pub(super) fn variable(&self, name: &str, inherited: &Variables) -> Option<String> {
         let value = self.current.env.0.get(name);
         let value = value.or_else(|| inherited.0.get(name));
@@ -146,7 +143,6 @@ impl Specs {
     }
 }
 
-/// Returns the variables of a sign-in method that hold a secret.
 pub(super) fn secrets(method: &AuthMethod) -> impl Iterator<Item = &str> {
     let vars = match &method.way {
         SignIn::EnvVar { vars, .. } => vars.as_slice(),

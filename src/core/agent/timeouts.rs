@@ -28,7 +28,6 @@ pub struct TimeoutFailure {
     pub process: Option<Child>,
 }
 
-/// Returns the processes that did not start in time.
 pub(super) fn overdue_processes(
     connection: &Connection,
     spec: &AgentSpec,
@@ -151,7 +150,6 @@ fn acp_hint(spec: &AgentSpec) -> String {
     meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"))
 }
 
-/// Returns the error for a sign-in or sign-out that the agent did not answer in time.
 pub(super) fn sign_in_timeout(
     connection: Option<&Connection>,
     signs_in: bool,
@@ -171,7 +169,6 @@ pub(super) fn sign_in_timeout(
     .error()
 }
 
-/// Returns the error for everything that waits for an agent that has exited.
 pub fn exit_error(connection: Option<&Connection>, spec: &AgentSpec, exit: &Exit) -> Error {
     let (kind, when) = match connection.map(|connection| &connection.phase) {
         Some(Phase::Stopping { .. }) => (ErrorKind::Cancelled, "the agent was stopped"),

@@ -18,7 +18,6 @@ pub(in crate::core) enum AgentTimer {
     /// Exit of a process that is being stopped; then the next step of the stop is due.
     ProcessStop,
     ProcessStart,
-    /// Response to the handshake.
     Handshake,
     /// Next notice to the clients that the start is slow.
     SlowStart,
@@ -26,7 +25,6 @@ pub(in crate::core) enum AgentTimer {
     Restart,
     /// Answer of a client to an elicitation that belongs to no session.
     Question,
-    /// Response of the agent to a sign-in or sign-out.
     SignIn,
 }
 
@@ -135,7 +133,6 @@ impl AgentMachine {
         }
     }
 
-    /// Handles a timer that is due; returns the failures.
     fn expire(&mut self, timer: AgentTimer, cx: &mut AgentCx<'_>) -> Vec<TimeoutFailure> {
         let spec = self.specs.current();
         let limits = cx.shared.settings.limits_of(self.specs.definition());

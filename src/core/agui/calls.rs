@@ -8,7 +8,6 @@ use crate::proto::ui_chunk::UiChunk;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Progress of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AguiCallState {
     /// Begun; `has_input` if a piece of its input was sent.
@@ -26,7 +25,6 @@ const UNNAMED: &str = "other";
 const ACTIVITY: &str = "tool-call";
 
 impl RunEvents {
-    /// Translates a chunk of a tool call.
     pub(super) fn call(&mut self, kind: &str, chunk: &UiChunk<'_>, emit: Emit<'_>) {
         let id = text(chunk.tool_call_id).unwrap_or_default();
         let id = id.as_ref();
@@ -183,7 +181,6 @@ fn output_text(output: Option<&RawValue>) -> Cow<'_, str> {
     Cow::Owned(plain(text).into_owned())
 }
 
-/// Returns the text of a content block that is text.
 fn block_text(block: &RawValue) -> Option<String> {
     let block = Members::of(block);
     let content = Members::of(block.get("content")?);

@@ -49,7 +49,6 @@ const TOOL_CHUNKS: [&str; 3] = [
     "tool-output-error",
 ];
 
-/// Exchange in progress.
 struct RunningExchange {
     session: String,
     call: CallId,

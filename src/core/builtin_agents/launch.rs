@@ -29,9 +29,7 @@ impl LaunchTemplate {
 /// Packages and archives of an agent, as in the ACP registry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Distribution {
-    /// npm package.
     pub npx: Option<Package>,
-    /// Python package.
     pub uvx: Option<Package>,
     /// Archives by platform, such as `linux-x86_64`.
     #[serde(default)]
@@ -92,7 +90,6 @@ impl Distribution {
         })
     }
 
-    /// Returns the packages of all package runners.
     pub fn packages(&self) -> impl Iterator<Item = &Package> {
         self.npx.iter().chain(&self.uvx)
     }

@@ -9,7 +9,6 @@ use crate::proto::wire::{
 };
 use serde_json::{Value, json};
 
-/// Effort levels of models.
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
 /// Checks that the CLI supports these options.

@@ -10,8 +10,9 @@ use crate::core::event::{CallId, ListedSession};
 #[derive(Debug)]
 pub(super) enum ChildRole {
     /// Reports its version; `reported` is `true` once it has.
-    Version { reported: bool },
-    /// Runs a session.
+    Version {
+        reported: bool,
+    },
     Session(Box<CliSession>),
     /// Determines which records of a file are the history of the session of process `of`.
     Chain {
@@ -20,13 +21,18 @@ pub(super) enum ChildRole {
         chain: Box<Chain>,
     },
     /// Reads the history of the session of process `of`.
-    History { of: Child, history: Box<History> },
-    /// Lists the CLI's sessions.
+    History {
+        of: Child,
+        history: Box<History>,
+    },
     List {
         call: CallId,
         place: Path,
         found: Vec<ListedSession>,
     },
     /// Resolves the real path of a directory, from which the CLI derives the directory of its sessions.
-    Path { path: Path, then: ReadTarget },
+    Path {
+        path: Path,
+        then: ReadTarget,
+    },
 }

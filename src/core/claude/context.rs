@@ -14,7 +14,6 @@ pub struct ContextUsage {
 }
 
 raw_object! {
-    /// Model and token fields of a message.
     struct MessageFields { model = "model", usage = "usage" }
 }
 

@@ -18,7 +18,6 @@ pub struct Path {
 pub enum ReadTarget {
     /// Read the history of the session of this process.
     Load(Child),
-    /// List the sessions, for this call.
     List(CallId),
 }
 
@@ -71,7 +70,6 @@ impl Claude {
         }
     }
 
-    /// Handles the end of reading a session's history, or its failure.
     pub(super) fn history_read(
         &mut self,
         of: Child,

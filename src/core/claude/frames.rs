@@ -44,7 +44,6 @@ pub struct Frames {
 pub struct Failure {
     /// Code of the CLI for the error, such as `authentication_failed`.
     pub code: Option<String>,
-    /// Message of the error.
     pub text: String,
 }
 
@@ -92,7 +91,6 @@ impl Frames {
         self.failure.as_ref()
     }
 
-    /// Facts about the session that the CLI reported.
     pub fn facts_mut(&mut self) -> &mut Facts {
         self.reports.facts_mut()
     }
@@ -103,7 +101,6 @@ impl Frames {
         self.deltas.read(session, lines, &self.speakers)
     }
 
-    /// Records the texts of a run that was handled.
     pub fn note_run(&mut self, run: &UpdateRun<'_>) {
         self.deltas.note(run, &mut self.speakers);
     }
@@ -160,7 +157,6 @@ const ENVELOPE: &[&str] = &[
     "timestamp",
 ];
 
-/// Returns the line as the original of its updates.
 pub fn original(line: &str) -> Original<'_> {
     Original {
         line,

@@ -48,7 +48,6 @@ raw_object! {
 }
 
 raw_object! {
-    /// Content block of a user message.
     struct UserBlock { kind = "type", text = "text", source = "source", title = "title" }
 }
 
@@ -103,7 +102,6 @@ impl History {
         }
     }
 
-    /// Returns the faults of the lines that could not be read.
     pub fn faults(&self) -> LineFaults {
         self.faults
     }
@@ -339,7 +337,6 @@ fn data<'a>(block: &UserBlock<'a>) -> Option<Content<'a>> {
     }
 }
 
-/// Returns the record as the original of its updates.
 fn original(line: &str) -> Original<'_> {
     Original {
         line,

@@ -22,7 +22,6 @@ const BYPASS: &str = "bypassPermissions";
 /// Arguments of the user that set the permission mode.
 pub const MODE_ARGUMENTS: [&str; 2] = ["--permission-mode", "--dangerously-skip-permissions"];
 
-/// Returns the arguments that print the CLI's version.
 pub fn version_args(own: &[String]) -> Vec<String> {
     let (mut args, _) = split(own);
     args.push("--version".to_owned());

@@ -25,16 +25,13 @@ pub struct PendingPermission {
 /// Subject of a permission request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PermissionTopic {
-    /// Permission to run a tool.
     Tool,
     /// Questions to the user, which need an answer rather than a permission.
     User,
-    /// Approval of a plan.
     Plan,
 }
 
 raw_object! {
-    /// Request `can_use_tool`.
     struct CanUseTool {
         subtype = "subtype",
         tool_name = "tool_name",
@@ -103,7 +100,6 @@ pub fn read<'a>(
     Some((permission, asked))
 }
 
-/// Describes the tool call of a permission request.
 pub fn tool<'a>(
     name: Cow<'a, str>,
     id: Cow<'a, str>,

@@ -5,7 +5,6 @@
 
 use serde_json::{Value, json};
 
-/// Mode in which the model plans.
 const MODE: &str = "plan";
 
 /// Instruction for the model in plan mode, in addition to the CLI's own.
@@ -37,7 +36,6 @@ impl PlanInstruction {
         }
     }
 
-    /// Records the mode of the session.
     pub fn mode(&mut self, mode: &str) {
         self.is_planning = mode == MODE;
         self.is_given &= self.is_planning;

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 /// Callback id of the hook.
 const CALLBACK: &str = "acpipe";
 
-/// Returns the hooks to register with the CLI.
 pub fn hooks(watch: bool) -> Value {
     if !watch {
         return Value::Null;
@@ -26,7 +25,6 @@ raw_object! {
 }
 
 raw_object! {
-    /// Input of a `PreToolUse` hook.
     struct PreToolUse { name = "tool_name", input = "tool_input", call = "tool_use_id" }
 }
 

@@ -8,7 +8,6 @@ use crate::core::event::{AgentEvent, CallId};
 use crate::core::request_key::RequestKey;
 
 impl Claude {
-    /// Stops a session's process, which is not needed any more.
     pub(super) fn stop(&mut self, child: Child, out: &mut Outgoing) {
         self.sessions.retain(|_, of| *of != child);
         self.children.remove(&child);
@@ -66,7 +65,6 @@ impl Claude {
         opened.map(|(id, child)| (id, *child))
     }
 
-    /// Returns the error of a call for a session that has no process.
     pub(super) fn no_session(id: &str) -> Error {
         let message = format!("session {id:?} has no agent process");
         Error::new(ErrorKind::Session, message)

@@ -48,7 +48,6 @@ pub struct CliSession {
     context: ContextUsage,
     launched: Launched,
     plan: PlanInstruction,
-    /// Open call in progress.
     opening: Option<SessionOpening>,
     /// `true` if the session continues one of another process and no turn has run since.
     resumed: bool,
@@ -152,7 +151,6 @@ impl CliSession {
         self.background_turn || (self.prompt.is_none() && !self.steering.is_empty())
     }
 
-    /// Sends a prompt.
     pub fn prompt(
         &mut self,
         call: CallId,
@@ -179,7 +177,6 @@ impl CliSession {
         }
     }
 
-    /// Requests a change of a setting.
     pub fn set(&mut self, call: CallId, setting: &Setting, out: &mut Vec<u8>) {
         let request = match setting {
             Setting::Mode(mode) => json!({ "subtype": "set_permission_mode", "mode": mode }),
@@ -195,7 +192,6 @@ impl CliSession {
         self.controls.send(pending, &request, out);
     }
 
-    /// Reads a line of the process.
     pub fn read<'a>(
         &mut self,
         child: Child,
@@ -252,7 +248,6 @@ impl CliSession {
         self.frames.read_run(&self.id, lines)
     }
 
-    /// Records that the lines of a run were handled.
     pub fn note_run(&mut self, run: &UpdateRun<'_>) {
         self.had_output = true;
         self.frames.note_run(run);
@@ -266,7 +261,6 @@ impl CliSession {
         }
     }
 
-    /// Handles the end of reading the history, or its failure.
     pub fn history_read(&mut self, how: Result<(), Error>) -> Option<AgentEvent<'static>> {
         match self.opening.as_mut()?.history_read(how) {
             Ok(()) => self.opened(),
@@ -339,7 +333,6 @@ impl CliSession {
         }
     }
 
-    /// Handles an error response of the CLI.
     fn handle_error(&mut self, pending: &PendingControl, why: &str) -> Option<AgentEvent<'static>> {
         let (call, what) = match pending {
             PendingControl::Initialize => {

@@ -27,10 +27,11 @@ enum Stage {
     /// Resolves the working directory.
     Path,
     /// Reads which records of this file are the history.
-    Chain { path: String, chain: Box<Chain> },
-    /// Reads the history.
+    Chain {
+        path: String,
+        chain: Box<Chain>,
+    },
     History(Box<History>),
-    /// Deletes the file.
     Removal,
 }
 

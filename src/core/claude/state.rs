@@ -28,7 +28,6 @@ const MODES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Returns the ids of the permission modes.
 pub fn modes() -> Vec<&'static str> {
     MODES.iter().map(|(id, ..)| *id).collect()
 }

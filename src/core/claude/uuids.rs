@@ -10,7 +10,6 @@ pub struct Uuids {
 }
 
 impl Uuids {
-    /// Creates a generator with this seed.
     #[must_use]
     pub fn new(seed: &str) -> Self {
         Self {

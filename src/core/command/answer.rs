@@ -195,7 +195,6 @@ fn original(line: &str) -> Original<'_> {
     Original { line, cut, fields }
 }
 
-/// Converts the exit of the command to the end of the turn.
 fn exited(how: Result<&Exit, &Error>) -> Result<TurnEnd, Error> {
     let exit = how.map_err(Clone::clone)?;
     if exit.code == Some(0) {

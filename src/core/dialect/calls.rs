@@ -16,13 +16,10 @@ use serde_json::value::RawValue;
 /// Call to an agent. A `session` is an agent session id.
 #[derive(Debug)]
 pub enum AgentCall<'a> {
-    /// Starts the agent and its handshake.
     Start,
     Open {
         call: CallId,
-        /// As a new session, by resume or by load.
         way: Opening<'a>,
-        /// Parameters of the session.
         place: &'a SessionSetup<'a>,
     },
     /// Discards the session that this call opens or has opened: it is no longer needed.
@@ -37,12 +34,14 @@ pub enum AgentCall<'a> {
     },
     /// Closes a session that is no longer needed. The result is `true` if the agent answers with `Done` or `Failed`: the
     /// session must not be opened again before that.
-    Close { call: CallId, session: &'a str },
+    Close {
+        call: CallId,
+        session: &'a str,
+    },
     /// Signs the user in. The result is `false` if there is no call to send, since the agent reads keys from its
     /// environment or files itself.
     Authenticate {
         call: CallId,
-        /// One of the agent's sign-in methods.
         method: &'a str,
     },
     /// Signs the user out. Made only if the agent supports it.
@@ -51,7 +50,6 @@ pub enum AgentCall<'a> {
     /// for a dialect that takes transcripts.
     Transcript {
         session: &'a str,
-        /// The messages.
         transcript: Transcript,
     },
     /// Sends a prompt. It is an error if the agent cannot take one of the parts, unless a link may be sent in its place.
@@ -64,7 +62,6 @@ pub enum AgentCall<'a> {
     },
     /// Withdraws the prompt of this call, which was not sent after all.
     WithdrawPrompt {
-        /// Call of the prompt.
         call: CallId,
         session: &'a str,
     },
@@ -72,7 +69,6 @@ pub enum AgentCall<'a> {
     /// capability.
     Steer {
         session: &'a str,
-        /// Parts of the message.
         parts: &'a [PromptPart<'a>],
         /// `true` if a link may be sent in place of a part.
         degrade: bool,
@@ -94,19 +90,14 @@ pub enum AgentCall<'a> {
     Forward {
         /// Call that is answered with the result; `None` for a notification.
         call: Option<CallId>,
-        /// Session that the message names.
         session: Option<&'a str>,
-        /// Method of the message.
         method: &'a str,
-        /// Parameters of the message.
         params: Option<&'a RawValue>,
     },
-    /// Withdraws a message of a client that was passed on.
     WithdrawForwarded(CallId),
 }
 
 impl<'a> AgentCall<'a> {
-    /// Returns the call that sends a prompt.
     #[must_use]
     pub fn prompt(
         call: CallId,
@@ -126,7 +117,6 @@ impl<'a> AgentCall<'a> {
 /// Answer to a request of an agent.
 #[derive(Debug, Clone, Copy)]
 pub enum AgentAnswer<'a> {
-    /// Decision on a permission request.
     Permission(&'a Decision),
     /// Decision of the policy on a tool call that the agent reported before it runs.
     Hook(Effect),
@@ -134,7 +124,6 @@ pub enum AgentAnswer<'a> {
     /// [`elicitation_options`](crate::core::decision::elicitation_options) means that the user answered, the second that they
     /// declined, no option that they cancelled.
     Elicitation(&'a Decision),
-    /// Result of a file or terminal request.
     Host(Result<&'a HostAnswer, &'a Error>),
     /// Response of a client, as the client wrote it.
     Forwarded(&'a ClientAnswer),

@@ -51,7 +51,6 @@ const SAME: [&str; 9] = [
 /// Keywords with values instead of schemas.
 const VALUES: [&str; 4] = ["const", "default", "enum", "examples"];
 
-/// Keywords with a reference to a schema.
 const REFERENCES: [&str; 3] = ["$dynamicRef", "$recursiveRef", "$ref"];
 
 /// Returns `true` if a schema marks the value of this field of a form as secret: one that applies to the form, to the

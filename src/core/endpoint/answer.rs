@@ -59,7 +59,6 @@ pub struct HttpAnswer<B> {
 }
 
 impl<B> HttpAnswer<B> {
-    /// Creates the reader of an exchange before its response.
     #[must_use]
     pub fn new(body: B, caller: Caller) -> Self {
         Self {
@@ -155,7 +154,6 @@ impl<B: BodyReader> AnswerReader for HttpAnswer<B> {
     }
 }
 
-/// Notice about a request that is sent again.
 fn retry_notice(line: &str) -> Original<'_> {
     fn cut(line: &str) -> Option<&RawValue> {
         serde_json::from_str(line).ok()

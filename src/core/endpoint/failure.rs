@@ -9,13 +9,10 @@ use std::fmt;
 /// Facts about the sender of a request, for its errors.
 #[derive(Clone, Default)]
 pub struct Caller {
-    /// Variable that holds the key.
     pub key_variable: Option<String>,
-    /// Whether a key was sent.
     pub has_key: bool,
     /// Values that no message may contain.
     pub secrets: Vec<String>,
-    /// Model that the request names.
     pub model: Option<String>,
 }
 
@@ -39,7 +36,6 @@ impl Caller {
         hide(&text).into_owned()
     }
 
-    /// Converts an unsuccessful response to an error.
     pub fn status_error(&self, head: &HttpHead, body: &str) -> Error {
         let said = said(body).map(|said| self.clean(&said));
         let status = head.status;
@@ -153,7 +149,6 @@ impl Caller {
         }
     }
 
-    /// Converts an error that the endpoint reports in its answer.
     pub fn reported_error(&self, error: &Value) -> Error {
         let said = self.clean(&message_of(error).unwrap_or_else(|| error.to_string()));
         let class = ["type", "code", "status"].map(|name| match &error[name] {
@@ -183,7 +178,6 @@ impl Caller {
         Error::new(kind, message).with("raw", self.clean(&error.to_string()))
     }
 
-    /// Error for an answer that is not what the protocol defines.
     pub fn malformed(&self, what: &str, raw: &str) -> Error {
         let message = format!(
             "the endpoint's answer {what}; check that the address of the agent is one of this protocol"

@@ -11,22 +11,18 @@ use crate::proto::wire::{AuthMethod, AuthVariable, SignIn, Variables};
 /// Shortest secret that is removed from messages of the endpoint; a shorter one would remove ordinary text.
 const SHORTEST_SECRET: usize = 6;
 
-/// Facts from which an endpoint is created.
 #[derive(Debug)]
 pub struct EndpointSetup<'a> {
     /// Address, as the user or client gave it.
     pub url: &'a str,
-    /// Options of the agent.
     pub options: &'a BackendOptions,
     /// Environment from which keys are taken.
     pub env: &'a Variables,
-    /// Time limits of the agent.
     pub limits: &'a Limits,
     /// Variable of the key if the options name none.
     pub default_key: Option<&'static str>,
 }
 
-/// Endpoint with its headers.
 #[derive(Debug)]
 pub struct Endpoint {
     url: String,
@@ -106,12 +102,10 @@ impl Endpoint {
         }
     }
 
-    /// Address of the endpoint.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Facts for the errors of a request, with the model that it names.
     pub fn caller(&self, model: Option<&str>) -> Caller {
         Caller {
             model: model.map(str::to_owned),

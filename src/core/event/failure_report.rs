@@ -7,6 +7,5 @@ pub enum FailureReport {
     Yes,
     /// The turn fails unless its result has token counts; the text that follows may be the reason.
     UnlessUsage,
-    /// The turn runs normally.
     No,
 }

@@ -7,7 +7,6 @@ use std::ops::Range;
 #[derive(Debug, Clone, Copy)]
 pub struct TextRun<'a> {
     pub all: JsonStr<'a>,
-    /// The lines that contain the texts.
     pub lines: &'a [u8],
     /// Position of each text in `lines`, as a JSON string.
     pub places: &'a [Range<usize>],

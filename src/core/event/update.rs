@@ -9,9 +9,7 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub enum Update<'a> {
     Message(MessagePiece<'a>),
-    /// A tool call began or changed.
     Tool(Box<ToolUpdate<'a>>),
-    /// Output or exit of a terminal that the agent itself runs.
     Terminal(TerminalUpdate<'a>),
     /// A complete plan, or its removal.
     Plan {
@@ -29,27 +27,21 @@ pub enum Update<'a> {
     },
     /// Modes, options, commands or title of the session changed.
     Session(Members<'a>),
-    /// A notice for the user.
     Notice,
-    /// The agent compacts its context.
     Compaction {
-        /// Id of the compaction.
         id: Cow<'a, str>,
     },
-    /// A subagent was started or changed.
     Subagent {
         /// Id of the subagent's session.
         id: Cow<'a, str>,
     },
     /// A message between the session and a subagent, or a piece of it.
     SubagentMessage {
-        /// Id of the message.
         id: Cow<'a, str>,
     },
     FromSubagent {
         /// Id of the tool call that started the subagent.
         id: Cow<'a, str>,
-        /// Update of the subagent.
         update: Box<Update<'a>>,
     },
     /// The agent sends another request to the model: the next step of the turn begins.
@@ -63,7 +55,6 @@ pub enum Update<'a> {
     Refused {
         /// Id of the tool call.
         tool: Cow<'a, str>,
-        /// Why the agent refused.
         reason: Cow<'a, str>,
     },
     /// Answer that matches the schema which the client requested.
@@ -72,19 +63,15 @@ pub enum Update<'a> {
     TransientUpdate,
     /// A chunk of the AI SDK, which is passed on unchanged.
     Chunk {
-        /// The chunk as the agent wrote it.
         json: &'a RawValue,
-        /// Members of the chunk.
         chunk: Box<UiChunk<'a>>,
     },
     /// Metadata of the message, which is merged into it.
     MessageMetadata(&'a RawValue),
-    /// An update that no other variant describes.
     Other,
 }
 
 impl Update<'_> {
-    /// Returns `true` if the update names a tool call.
     #[inline]
     pub fn names_call(&self) -> bool {
         match self {
@@ -103,9 +90,7 @@ impl Update<'_> {
 /// Author and kind of a piece of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageRole {
-    /// Answer of the agent.
     Answer,
-    /// Reasoning of the agent.
     Thought,
     /// Message of the user, repeated by the agent.
     User,
@@ -113,7 +98,6 @@ pub enum MessageRole {
 
 #[derive(Debug)]
 pub struct MessagePiece<'a> {
-    /// Author and kind of the piece.
     pub role: MessageRole,
     /// The agent's id of the message; another id begins another block.
     pub message_id: Option<Cow<'a, str>>,
@@ -134,39 +118,29 @@ pub enum Content<'a> {
     Texts(TextRun<'a>),
     /// Base64 data of an image, audio or a binary resource.
     Data {
-        /// Media type of the data.
         media_type: Cow<'a, str>,
-        /// The data, base64.
         base64: JsonStr<'a>,
         /// The whole content block: origin and other data.
         details: &'a RawValue,
     },
-    /// A link to a resource.
     Link {
-        /// Address of the resource.
         uri: Cow<'a, str>,
-        /// Name of the resource; `None` if the agent gives none.
         name: Option<Cow<'a, str>>,
-        /// Media type of the resource; `None` if the agent gives none.
         media_type: Option<Cow<'a, str>>,
         /// The whole content block.
         details: &'a RawValue,
     },
     /// An embedded text resource.
     Document {
-        /// Address of the resource.
         uri: Cow<'a, str>,
-        /// Media type of the resource; `None` if the agent gives none.
         media_type: Option<Cow<'a, str>>,
         /// The whole content block, including the text.
         details: &'a RawValue,
     },
-    /// Content that no other variant describes.
     Other,
 }
 
 impl Content<'_> {
-    /// Returns the text; `None` for other content.
     pub fn text(&self) -> Option<JsonStr<'_>> {
         match self {
             Self::Text(text) => Some(*text),
@@ -180,7 +154,6 @@ impl Content<'_> {
 /// Change of a tool call; absent fields are unchanged.
 #[derive(Debug, Default)]
 pub struct ToolUpdate<'a> {
-    /// Id of the tool call.
     pub id: Cow<'a, str>,
     /// Whether the agent wrote no string as the id: its line does not have this id.
     pub is_id_made: bool,
@@ -210,27 +183,22 @@ pub struct ToolUpdate<'a> {
 }
 
 impl ToolUpdate<'_> {
-    /// Returns `true` if the agent reports the end of the call.
     pub fn ends(&self) -> bool {
         let status = self.status.as_deref().and_then(ToolStatus::of);
         matches!(status, Some(ToolStatus::Completed | ToolStatus::Failed))
     }
 
-    /// Returns `true` if the agent reports that the call failed.
     pub fn fails(&self) -> bool {
         let status = self.status.as_deref().and_then(ToolStatus::of);
         status == Some(ToolStatus::Failed)
     }
 }
 
-/// Status of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolStatus {
     /// The call was announced, but the tool does not run yet.
     Pending,
-    /// The tool runs.
     InProgress,
-    /// The tool succeeded.
     Completed,
     Failed,
 }
@@ -247,7 +215,6 @@ impl ToolStatus {
         }
     }
 
-    /// Parses a status; `None` for any other text.
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         match word {
@@ -263,7 +230,6 @@ impl ToolStatus {
 /// Output or exit of a terminal that the agent itself runs.
 #[derive(Debug)]
 pub struct TerminalUpdate<'a> {
-    /// The agent's id of the terminal.
     pub id: Cow<'a, str>,
     /// Id of the tool call that runs the terminal.
     pub tool: Cow<'a, str>,

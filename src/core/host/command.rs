@@ -4,7 +4,6 @@ use super::{HostScope, TerminalSpec};
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::shell_words::{is_variable, join, push_quoted};
 
-/// Checks the parameters of a request to create a terminal.
 pub fn check(
     command: &str,
     args: &[String],
@@ -44,7 +43,6 @@ pub fn check(
     Ok(())
 }
 
-/// Builds the specification of a terminal's command.
 pub fn spec(
     command: String,
     args: Vec<String>,

@@ -84,7 +84,6 @@ impl ClientHostRequest {
         }
     }
 
-    /// Returns the method name on the wire.
     pub fn method(&self) -> &'static str {
         match self {
             Self::ReadFile(_) => "fs/readTextFile",

@@ -5,16 +5,12 @@ use super::HostRequest;
 /// Kinds of host requests that an agent may send.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostServices {
-    /// `true` if the agent may read text files.
     pub read_files: bool,
-    /// `true` if the agent may write text files.
     pub write_files: bool,
-    /// `true` if the agent may use terminals.
     pub terminals: bool,
 }
 
 impl HostServices {
-    /// Returns `true` if the offer includes this request.
     #[must_use]
     pub fn covers(self, request: &HostRequest) -> bool {
         match request {
@@ -24,7 +20,6 @@ impl HostServices {
         }
     }
 
-    /// Returns the union of two offers.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {

@@ -39,7 +39,6 @@ impl Output {
         self.tail.push(&String::from_utf8_lossy(&torn));
     }
 
-    /// Returns the kept output.
     pub fn text(&self) -> &str {
         self.tail.text()
     }

@@ -3,28 +3,19 @@
 use super::command;
 use crate::core::error::Error;
 
-/// Request of an agent to the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostRequest {
-    /// Read a text file.
     ReadFile {
-        /// Path of the file.
         path: String,
-        /// Lines to read.
         window: LineRange,
     },
-    /// Write a text file.
     WriteFile {
-        /// Path of the file.
         path: String,
-        /// New content of the file.
         content: String,
     },
-    /// Start a command in a terminal.
     CreateTerminal {
         /// Program; without arguments it may be a whole shell command line, which is what agents send.
         command: String,
-        /// Arguments of the program.
         args: Vec<String>,
         /// Environment variables for the command, on top of the session's.
         env: Vec<(String, String)>,
@@ -33,24 +24,18 @@ pub enum HostRequest {
         /// Maximum bytes of output to keep; the oldest are dropped.
         output_limit: Option<u64>,
     },
-    /// Read the output of a terminal.
     TerminalOutput {
-        /// Name of the terminal.
         terminal: String,
     },
-    /// Wait until the command of a terminal has ended.
     WaitForExit {
-        /// Name of the terminal.
         terminal: String,
     },
     /// Kill the command of a terminal; the terminal stays readable.
     KillTerminal {
-        /// Name of the terminal.
         terminal: String,
     },
     /// Release a terminal and end its command.
     ReleaseTerminal {
-        /// Name of the terminal.
         terminal: String,
     },
 }
@@ -67,7 +52,6 @@ impl HostRequest {
         }
     }
 
-    /// Returns `true` for a request to create a terminal.
     pub fn creates_terminal(&self) -> bool {
         matches!(self, Self::CreateTerminal { .. })
     }
@@ -134,6 +118,5 @@ impl HostRequest {
 pub struct LineRange {
     /// First line, counted from 1; 0 means 1.
     pub line: Option<u64>,
-    /// Maximum number of lines.
     pub limit: Option<u64>,
 }

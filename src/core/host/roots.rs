@@ -10,7 +10,6 @@ impl Host {
         self.effects.push(HostEffect::HoldRoots { session, roots });
     }
 
-    /// Requests that the shell close the directories of a session.
     pub fn release_roots(&mut self, session: &str) {
         let session = session.to_owned();
         self.effects.push(HostEffect::ReleaseRoots(session));

@@ -43,7 +43,6 @@ pub struct ServedTerminal {
     exit: Option<TerminalExit>,
     waiters: Vec<Ticket>,
     life: TerminalState,
-    /// `true` once the agent has released the terminal.
     released: bool,
     /// `true` if output or the exit has not been reported.
     unreported: bool,
@@ -94,7 +93,6 @@ impl ServedTerminals {
         Ok(id)
     }
 
-    /// Returns the terminal of a session by the name that the agent uses.
     pub fn find(
         &mut self,
         session: &str,
@@ -189,7 +187,6 @@ impl ServedTerminals {
         used.map(|terminal| &terminal.session)
     }
 
-    /// Returns the terminals with unreported output or exit.
     pub fn unreported(&self) -> Vec<(String, TerminalId)> {
         let fresh = self.all.iter().filter(|(_, t)| t.unreported && !t.released);
         fresh.map(|(id, t)| (t.session.clone(), *id)).collect()

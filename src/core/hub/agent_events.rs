@@ -55,7 +55,6 @@ pub(super) struct AgentEvents {
 }
 
 impl AgentEvents {
-    /// Routes an event of an agent.
     fn event(
         &mut self,
         router: &mut Router,
@@ -161,7 +160,6 @@ impl AgentEvents {
         }
     }
 
-    /// Handles a page of the agent's session list.
     fn listed(
         &mut self,
         router: &mut Router,
@@ -243,7 +241,6 @@ impl AgentEvents {
         }
     }
 
-    /// Ends the open request of the agent with this key.
     fn end_request(
         &mut self,
         router: &mut Router,

@@ -113,7 +113,6 @@ impl Agents {
             .collect()
     }
 
-    /// Returns the agent to which this process belongs.
     pub(super) fn with_process(&self, id: AgentId) -> Option<AgentRef> {
         let at = self
             .all
@@ -130,7 +129,6 @@ impl Agents {
         };
     }
 
-    /// Returns the client with which the agent is retired.
     pub(super) fn owner(&self, agent: AgentRef) -> Option<ClientId> {
         self.owners.get(&agent).copied()
     }
@@ -141,12 +139,10 @@ impl Agents {
         self.get_mut(agent).forbid_restart();
     }
 
-    /// Returns a call that an agent has not answered yet.
     pub(super) fn call(&self, agent: AgentRef, call: CallId) -> Option<&Call> {
         self.get(agent).connection()?.calls.get(&call)
     }
 
-    /// Removes and returns a call that an agent has answered.
     pub(super) fn take_call(&mut self, agent: AgentRef, call: CallId) -> Option<Call> {
         self.get_mut(agent).connection_mut()?.take_call(call)
     }
@@ -164,7 +160,6 @@ impl Agents {
         !self.retired.contains(&agent)
     }
 
-    /// Returns the agents that can be named.
     pub(super) fn present(&self) -> impl Iterator<Item = AgentRef> {
         let agents = self.all.iter().enumerate();
         agents

@@ -30,12 +30,10 @@ use searches::ProgramSearch;
 #[derive(Default)]
 pub(super) struct Catalog {
     scopes: Scopes,
-    /// Calls that wait for the search for programs.
     searches: Vec<ProgramSearch>,
 }
 
 impl Catalog {
-    /// Sets the client whose call is being handled or answered.
     pub(super) fn set_caller(&mut self, client: ClientId) {
         self.scopes.set_caller(client);
     }

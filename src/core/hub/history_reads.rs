@@ -31,7 +31,6 @@ pub const PIECE_BYTES: u64 = 512 << 10;
 /// Calls that read what is stored.
 #[derive(Debug, Default)]
 pub(super) struct HistoryReads {
-    /// Calls for messages.
     messages: VecDeque<MessageRead>,
     turns: TurnReplays,
     acp: AcpReplays,
@@ -109,7 +108,6 @@ impl HistoryReads {
         self.turns.continue_all(sessions, shared, clients);
     }
 
-    /// Drops the reads of a client that has left.
     pub(super) fn forget(&mut self, client: ClientId) {
         self.messages.retain(|read| read.token().client != client);
         self.turns.forget(client);

@@ -22,7 +22,6 @@ use total_limits::TotalLimits;
 /// Times and ends.
 #[derive(Debug, Default)]
 pub(super) struct Lifecycle {
-    /// Time of the next check for idle sessions and agents.
     idle_check: Option<Instant>,
     limits: TotalLimits,
     /// The `shutdown` calls to answer; `Some` once the program is to exit.
@@ -41,12 +40,10 @@ impl Lifecycle {
         self.limits.deadline()
     }
 
-    /// Returns the time of the next check for idle sessions and agents.
     pub(super) fn idle_check_at(&self) -> Option<Instant> {
         self.idle_check.filter(|_| !self.is_ending())
     }
 
-    /// Returns `true` once the program is to exit.
     pub(super) fn is_ending(&self) -> bool {
         self.ending.is_some()
     }

@@ -34,14 +34,11 @@ use std::time::Instant;
 pub(super) struct Router {
     agents: Agents,
     sessions: Sessions,
-    /// Sessions that are not in memory.
     unloaded: Unloaded,
     hosting: Hosting,
     shared: Shared,
     store: Box<dyn Store>,
-    /// Actions to perform after the current event.
     pending: DeferredActions,
-    /// Effects for the shell, in order.
     effects: Vec<Effect>,
 }
 
@@ -117,7 +114,6 @@ impl Router {
         &mut self.shared
     }
 
-    /// Returns the agents for changes, and what all machines use.
     pub(super) fn agents_and_shared(&mut self) -> (&mut Agents, &Shared) {
         (&mut self.agents, &self.shared)
     }
@@ -142,7 +138,6 @@ impl Router {
         &mut self.unloaded
     }
 
-    /// Adds an effect for the shell.
     pub(super) fn push(&mut self, effect: Effect) {
         self.effects.push(effect);
     }
@@ -185,7 +180,6 @@ impl Router {
         Some(result)
     }
 
-    /// Passes an event to an agent.
     pub(super) fn with_agent<T>(
         &mut self,
         agent: AgentRef,
@@ -201,7 +195,6 @@ impl Router {
         act(self.agents.get_mut(agent), &mut agent_cx)
     }
 
-    /// Performs a request of a session.
     fn request(&mut self, id: &str, agent: AgentRef, request: SessionRequest, cx: &mut HubCx<'_>) {
         match request {
             SessionRequest::EndTurnWhenRead => self.pending.ended.push((id.to_owned(), cx.now)),
@@ -263,7 +256,6 @@ impl Router {
         Some((self.sessions.get_mut(id)?, own.is_none()))
     }
 
-    /// Passes an event to the session with this agent session id.
     pub(super) fn with_routed<T>(
         &mut self,
         agent: AgentRef,

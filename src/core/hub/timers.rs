@@ -17,12 +17,10 @@ use std::time::{Duration, Instant};
 /// A deadline, and the name of its timer.
 type Due = Option<(Instant, &'static str)>;
 
-/// Timer of the hub itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HubTimer {
     /// Limit on an agent's session list for a client.
     SessionLists,
-    /// Next check for idle sessions and agents.
     IdleCheck,
     /// Display of new terminal output.
     Terminals,
@@ -42,7 +40,6 @@ impl HubTimer {
         Self::TotalLimit,
     ];
 
-    /// Returns the name of the timer, for logs.
     fn name(self) -> &'static str {
         match self {
             Self::SessionLists => "session/list",
@@ -196,7 +193,6 @@ impl Hub {
         }
     }
 
-    /// Handles a timer that is due.
     fn expire(&mut self, timer: HubTimer, cx: &mut HubCx<'_>) {
         match timer {
             HubTimer::SessionLists => self.events.listings().time_out(&mut self.router, cx),

@@ -131,7 +131,6 @@ impl Log {
     }
 }
 
-/// Returns the error for a disk that does not answer.
 pub fn disk_timeout() -> Error {
     let why = io::Error::new(io::ErrorKind::TimedOut, "the disk does not respond");
     storage_error("write", &why)

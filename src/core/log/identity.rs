@@ -102,7 +102,6 @@ fn merged(
     kept
 }
 
-/// Converts a card to the identity it contains.
 fn identity_of_card(card: Card) -> Identity {
     Identity {
         format: FORMAT,

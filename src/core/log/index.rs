@@ -25,7 +25,6 @@ pub struct Index {
     pub seq: u64,
     /// Time of the last record that has one.
     pub updated_at: String,
-    /// The messages, in order.
     pub messages: Vec<Message>,
     /// Number of lines that cannot be read.
     pub corrupt: u64,
@@ -169,7 +168,6 @@ impl Index {
         true
     }
 
-    /// Indexes an identity record.
     pub fn identified(&mut self, identity: Identity, at: &Range<u64>) {
         self.identity = Some(identity);
         self.copies = IdentityCopies {
@@ -251,7 +249,6 @@ impl Index {
         self.messages.push(Message { id, source });
     }
 
-    /// Returns the position of a message in their order.
     pub fn position(&self, id: &str) -> Option<usize> {
         self.by_id.get(id).copied()
     }
@@ -311,7 +308,6 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Returns the id of a message in JSON.
 pub fn message_id(message: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Identified {

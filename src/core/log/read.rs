@@ -18,7 +18,6 @@ pub const PAGE_BYTES: usize = 1 << 20;
 
 #[derive(Debug, Clone)]
 pub struct StoredChunk {
-    /// Number of the chunk.
     pub seq: u64,
     /// Turn of the chunk; `None` if it belongs to no turn.
     pub turn_id: Option<String>,
@@ -43,7 +42,6 @@ impl StoredChunk {
 pub struct Page {
     /// The chunks, in ascending order of their numbers.
     pub chunks: Vec<StoredChunk>,
-    /// `true` if more chunks follow.
     pub more: bool,
 }
 
@@ -60,7 +58,6 @@ impl Page {
 /// Size of the end of a log that is searched, in bytes. The search happens once for an opened session.
 const SEARCHED: u64 = 8 << 20;
 
-/// Facts about a message.
 #[derive(Debug, Default)]
 pub struct MessageFacts {
     /// Time of the message, RFC 3339: of a prompt when it was sent, of an answer when its turn ended. `None` while the
@@ -79,7 +76,6 @@ const DECISION: &[u8] = br#"{"record":"decision","#;
 pub struct StoredDecision {
     /// Time of the decision, RFC 3339.
     pub at: String,
-    /// Turn in which the decision was made.
     pub turn_id: String,
     pub decision: LedgerEntry,
 }
@@ -211,7 +207,6 @@ impl Log {
         self.index.open_turns()
     }
 
-    /// Returns the position of a message in their order.
     pub fn position(&self, id: &str) -> Option<usize> {
         self.index.position(id)
     }
@@ -246,7 +241,6 @@ impl Log {
         Ok(Some(reader.fold))
     }
 
-    /// Returns the id of the message at a position.
     pub fn message_id(&self, place: usize) -> Option<&str> {
         self.index.messages.get(place).map(|m| m.id.as_str())
     }
@@ -422,7 +416,6 @@ fn written<'l>(line: &'l [u8], prefix: &[u8]) -> Option<&'l [u8]> {
     chunk.strip_suffix(b"}")
 }
 
-/// Parses a line as a chunk; `None` if it is not one.
 fn chunk(line: &[u8]) -> Option<StoredChunk> {
     let line = shallow_stored(line);
     let line: LogLine<'_> = serde_json::from_slice(&line).ok()?;

@@ -33,7 +33,6 @@ pub enum Record<'a> {
     Prompt {
         /// Time of the record, RFC 3339.
         at: &'a str,
-        /// Turn that the prompt starts.
         turn_id: &'a str,
         /// The prompt as a UI message.
         message: &'a Value,
@@ -42,23 +41,18 @@ pub enum Record<'a> {
     End {
         /// Time of the record, RFC 3339.
         at: &'a str,
-        /// Turn that ended.
         turn_id: &'a str,
-        /// Result of the turn.
         summary: &'a TurnSummary,
     },
-    /// A restore of the session.
     Recovery {
         /// Time of the record, RFC 3339.
         at: &'a str,
-        /// How the session was restored.
         recovery: &'a Recovery,
     },
     /// A decision on a request of the agent, or the answer to a question.
     Decision {
         /// Time of the record, RFC 3339.
         at: &'a str,
-        /// Turn in which the decision was made.
         turn_id: &'a str,
         decision: &'a LedgerEntry,
     },
@@ -81,7 +75,6 @@ pub struct Identity {
     pub session_id: String,
     /// Time of the session's creation, RFC 3339.
     pub created_at: String,
-    /// Working directory.
     pub cwd: String,
     /// Command line of the agent that has the session.
     #[serde(default)]
@@ -122,7 +115,6 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Parses an identity record.
     #[must_use]
     pub fn of_line(line: &[u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()

@@ -32,7 +32,6 @@ pub(super) struct LogStorage {
     file: Box<dyn LogFile>,
     /// Lines that the file does not have yet.
     pending: Vec<u8>,
-    /// Append that the disk has not answered yet.
     pending_append: Option<PendingAppend>,
     /// Number of the last chunk that clients may receive: it is in the file or owed.
     released: u64,
@@ -152,7 +151,6 @@ impl LogStorage {
         Ok(start)
     }
 
-    /// Returns the pending lines.
     pub(super) fn pending(&self) -> &[u8] {
         &self.pending
     }
@@ -208,7 +206,6 @@ impl LogStorage {
         self.pending.truncate(self.released_bytes);
     }
 
-    /// Drops all pending lines.
     pub(super) fn drop_pending(&mut self) {
         self.pending.clear();
         self.released_bytes = 0;

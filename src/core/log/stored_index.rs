@@ -9,7 +9,6 @@ use crate::core::store::LogFile;
 /// bounds what all indexes of a log take to write.
 const INDEX_SHARE: u64 = 4;
 
-/// State of the stored index.
 #[derive(Debug, Default)]
 pub(super) struct StoredIndex {
     /// Length of the log that the index covers, in bytes.

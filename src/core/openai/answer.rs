@@ -19,13 +19,11 @@ use std::borrow::Cow;
 /// Last event of a stream.
 const DONE: &str = "[DONE]";
 
-/// Result of a tool call.
 const NOT_RUN: &str = "Not run: acpipe runs no tools for chat completions";
 
 /// Maximum size of the collected arguments of a tool call, and of a text that is parsed as JSON.
 const MAX_COLLECTED: usize = 16 << 20;
 
-/// Maximum number of tool calls in an answer.
 const MAX_CALLS: usize = 1000;
 
 /// Maximum number of members of the completion that nothing else shows.
@@ -46,11 +44,9 @@ pub struct CompletionBody {
     error: Option<Error>,
     /// Members of the completion that nothing else shows.
     others: Members<'static>,
-    /// Number of those members.
     other_members: usize,
 }
 
-/// Tool call in progress.
 #[derive(Debug)]
 struct PartialCall {
     index: Option<u64>,

@@ -7,7 +7,6 @@ use crate::proto::openai::{
 };
 use serde_json::value::RawValue;
 
-/// Text of a message.
 #[derive(Debug)]
 pub struct TextPiece<'a> {
     pub role: MessageRole,
@@ -15,7 +14,6 @@ pub struct TextPiece<'a> {
     pub text: &'a RawValue,
 }
 
-/// Pieces of a message.
 #[derive(Debug, Default)]
 pub struct Pieces<'a> {
     pub texts: Vec<TextPiece<'a>>,

@@ -5,7 +5,6 @@ use serde_json::Value;
 /// Maximum number of places in a text at which a JSON value up to its end is looked for.
 const MAX_STARTS: usize = 32;
 
-/// Mark of the beginning and the end of a code block.
 const FENCE: &str = "```";
 
 /// Returns the JSON value in the text of an answer: the whole text, else the last code block that is JSON, else

@@ -12,7 +12,6 @@ pub fn first_request(schema: &Value) -> String {
     )
 }
 
-/// Returns the prompt that has an answer corrected.
 pub fn repair_request(violations: &[Violation]) -> String {
     let list: Vec<String> = violations.iter().map(|v| format!("- {v}")).collect();
     let list = list.join("\n");

@@ -104,7 +104,6 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Returns the schema that a reference points to.
     fn definition(&self, reference: &Value) -> Option<&'a Value> {
         let pointer = reference.as_str()?.strip_prefix('#')?;
         self.root

@@ -70,7 +70,6 @@ pub struct Derived {
     pub paths: Vec<String>,
     /// `true` if the title has a known form with an argument.
     pub is_titled: bool,
-    /// `true` if a text names a change of a file.
     pub edits: bool,
     /// `true` if anything describes the action: an argument in the title, a quote after a verb, or arguments
     /// as JSON.
@@ -173,7 +172,6 @@ impl Derived {
     }
 }
 
-/// Title that names a tool and its argument.
 struct ToolTitle<'a> {
     kind: Option<&'static str>,
     name: Option<&'a str>,
@@ -230,12 +228,10 @@ fn is_name(word: &str) -> bool {
     !word.is_empty() && (word.chars().all(is_letter) || known(word).is_some())
 }
 
-/// Returns `true` if a text was truncated.
 pub fn is_cut(text: &str) -> bool {
     text.contains('…') || text.contains("...")
 }
 
-/// Returns `true` if `short` may be a truncated form of `whole`.
 fn is_cut_of(short: &str, whole: &str) -> bool {
     let split = short.split_once("...").or_else(|| short.split_once('…'));
     split.is_some_and(|(head, tail)| {
@@ -245,7 +241,6 @@ fn is_cut_of(short: &str, whole: &str) -> bool {
     })
 }
 
-/// Returns the texts in a content array.
 fn texts(content: &RawValue) -> Vec<String> {
     raw_object! {
         struct ContentItem { content = "content", text = "text" }

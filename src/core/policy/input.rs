@@ -20,7 +20,6 @@ pub const LARGEST: usize = 1 << 20;
 /// Maximum size of content, in bytes, which may have the whole text of files.
 const LARGEST_CONTENT: usize = 16 << 20;
 
-/// Maximum nesting depth of an input.
 const DEEPEST: usize = 64;
 
 /// Maximum number of strings that are kept of a call.
@@ -81,9 +80,7 @@ pub enum CommandText {
 /// Part of a call to which a value belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Arguments of the tool.
     Input,
-    /// File locations of the call.
     Locations,
     /// Displayed content of the call: diffs name files.
     Content,
@@ -161,7 +158,6 @@ impl ParsedInput {
         }
     }
 
-    /// Keeps a string that may name anything.
     fn keep_string(&mut self, text: &str) {
         self.keep(text, |found| &mut found.strings);
     }
@@ -260,7 +256,6 @@ impl ParsedInput {
         }
     }
 
-    /// Keeps the path of a member.
     fn path(&mut self, group: Group, text: &str) {
         self.has_path |= !text.is_empty();
         self.keep_path(text);

@@ -41,13 +41,11 @@ pub struct ShellLines {
 }
 
 impl ShellLines {
-    /// Parses a line.
     #[must_use]
     pub fn of(text: &str) -> Self {
         Self::of_all([text])
     }
 
-    /// Parses the lines of one call.
     #[must_use]
     pub fn of_all<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut search = Search {
@@ -97,7 +95,6 @@ struct Search {
     waiting: VecDeque<String>,
     /// Lines that were read or are queued.
     lines: HashSet<String>,
-    /// Commands that were found.
     commands: BTreeSet<Vec<String>>,
     named: HashSet<String>,
     candidates: Vec<Candidate>,

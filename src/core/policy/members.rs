@@ -3,10 +3,8 @@
 //! A rule that allows by path or command requires that every member is understood. A member with text that is
 //! not in the table may name anything and is [`MemberRole::Unknown`].
 
-/// Role of a member of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberRole {
-    /// Name of a file or a directory.
     Path,
     /// Name of a path, usually a directory, to which other paths may be relative.
     Base,
@@ -18,9 +16,7 @@ pub enum MemberRole {
     Command,
     /// Program or script that runs; not parsed as a line.
     Script,
-    /// Arguments of a command.
     Arguments,
-    /// Shell that runs the command.
     Shell,
     /// Object that contains the actual input.
     Wrapper,
@@ -28,7 +24,6 @@ pub enum MemberRole {
     Changes,
     /// Changes of the file beside it; each has its own members.
     Items,
-    /// Text of a patch.
     Patch,
     /// Text that only a change of a file has.
     Edited,
@@ -44,7 +39,6 @@ pub enum MemberRole {
     Parsed,
     /// Identifier of the agent's own; a path if it does not look like one.
     Label,
-    /// Not understood.
     Unknown,
 }
 
@@ -57,7 +51,6 @@ pub enum Group {
     Edit,
     /// `execute`.
     Execute,
-    /// All other kinds.
     Other,
 }
 
@@ -214,7 +207,6 @@ const ANY: &[(MemberRole, &[&str])] = &[
     ),
 ];
 
-/// Members of tools that run commands.
 const EXECUTE: &[(MemberRole, &[&str])] = &[
     (MemberRole::Directory, &["dir", "directory", "dirpath"]),
     (MemberRole::Shell, &["shell"]),
@@ -293,7 +285,6 @@ const READ: &[(MemberRole, &[&str])] = &[
     ),
 ];
 
-/// Members of tools that change files.
 const EDIT: &[(MemberRole, &[&str])] = &[
     (MemberRole::Base, &["dir", "directory", "dirpath"]),
     (
@@ -318,7 +309,6 @@ const EDIT: &[(MemberRole, &[&str])] = &[
     ),
 ];
 
-/// Members of all other tools.
 const OTHER: &[(MemberRole, &[&str])] = &[
     (MemberRole::Base, &["dir", "directory", "dirpath"]),
     (

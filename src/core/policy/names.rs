@@ -59,7 +59,6 @@ fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
     BUILTIN.iter().chain(OTHERS).copied()
 }
 
-/// Returns the kind of a tool with a known name.
 pub fn kind(name: &str) -> Option<&'static str> {
     let of = |wanted: &str| known().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
     of(name)
@@ -101,7 +100,6 @@ pub fn check_kind(name: &str) -> Result<(), String> {
 /// Names of tools in addition to those that are always known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
-    /// Names that the user declared.
     pub declared: Vec<String>,
     /// MCP servers; `None` if they are unknown.
     pub servers: Option<Vec<String>>,
@@ -146,7 +144,6 @@ impl Names {
         ))
     }
 
-    /// Returns `true` if the user declared this name.
     pub fn declares(&self, name: &str) -> bool {
         self.declared.iter().any(|known| known == name)
     }

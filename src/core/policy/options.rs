@@ -1,6 +1,5 @@
 //! Command options that a rule forbids: `without = ["--output", "-o"]`.
 
-/// Option that a command must not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForbiddenOption {
     name: String,

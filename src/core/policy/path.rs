@@ -176,7 +176,6 @@ pub struct Normal {
     pub clear: bool,
 }
 
-/// Normalizes a path that an agent named, relative to `base`.
 pub fn normal(path: &str, base: &str) -> Normal {
     let decoded = uri_path(path);
     let (is_uri, path) = (decoded.is_some(), decoded.as_deref().unwrap_or(path));

@@ -11,7 +11,6 @@ pub struct Preset {
     kinds: &'static [(&'static [&'static str], Effect)],
     /// Effects by tool name, with precedence over those by kind.
     tools: &'static [(&'static str, Effect)],
-    /// Effect on all other tools.
     rest: Effect,
 }
 
@@ -97,7 +96,6 @@ impl Preset {
         self.effects().any(|effect| effect > Allow)
     }
 
-    /// Returns `true` if the preset asks about anything.
     pub(super) fn may_ask(&self) -> bool {
         self.effects().any(|effect| effect == Ask)
     }

@@ -16,7 +16,6 @@ use super::{Effect, Subject};
 pub struct Rule {
     /// Label in verdicts: `rule "no-secrets"`.
     pub label: String,
-    /// Effect if the rule matches.
     pub effect: Effect,
     kinds: Vec<String>,
     tools: Vec<ToolPattern>,
@@ -57,7 +56,6 @@ impl Rule {
         }
     }
 
-    /// Creates a rule that matches everything.
     #[must_use]
     pub fn for_all(label: String, effect: Effect) -> Self {
         let mut rule = Self::new(label, effect);
@@ -201,7 +199,6 @@ impl Rule {
         }
     }
 
-    /// Returns `true` if the rule matches the subject as one of this kind.
     fn matches_as(&self, kind: &str, subject: &Subject, line: Option<&ShellLines>) -> bool {
         let allows = self.effect == Effect::Allow;
         let by_detail = !self.paths.is_empty() || self.has_commands();

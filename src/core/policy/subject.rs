@@ -24,9 +24,7 @@ use std::collections::HashSet;
 pub struct Subject {
     /// Kind of tool, by ACP's names: `read`, `edit`, `execute`, …; `other` if it is unknown.
     pub kind: String,
-    /// Name of the tool, if the agent reports it.
     pub name: Option<String>,
-    /// Description for users.
     pub title: Option<String>,
     /// Accessed paths, absolute or from `~`.
     pub paths: Vec<String>,
@@ -67,16 +65,12 @@ pub struct Subject {
     pub parts: Vec<Subject>,
 }
 
-/// Known properties of a tool call.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ToolProperties<'a> {
-    /// Name of the tool, if the agent reports it.
     pub name: Option<&'a str>,
-    /// Title of the call.
     pub title: Option<&'a str>,
     /// Kind of the tool, by ACP's names.
     pub kind: Option<&'a str>,
-    /// Arguments of the tool.
     pub input: Option<&'a RawValue>,
     /// Array of file locations, in ACP's form.
     pub locations: Option<&'a RawValue>,
@@ -99,7 +93,6 @@ const SHELL_DIRECTORIES: &[&str] = &[
 const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"];
 
 impl Subject {
-    /// Creates the subject of a tool call in a session with working directory `cwd`.
     #[must_use]
     pub fn of_tool(tool: &ToolProperties<'_>, cwd: &str) -> Self {
         Self::of_tools(&[tool], cwd)
@@ -228,7 +221,6 @@ impl Subject {
         self
     }
 
-    /// Parses the command; `None` if there is none.
     #[must_use]
     pub fn line(&self) -> Option<ShellLines> {
         let command = self.command.as_deref()?;
@@ -413,7 +405,6 @@ fn keep_each_once(texts: &mut Vec<String>) {
     texts.retain(|_| is_new.next().unwrap_or(true));
 }
 
-/// Returns `true` if an input has content.
 fn is_filled(input: &RawValue) -> bool {
     !matches!(input.get(), "{}" | "[]" | "null" | "\"\"")
 }

@@ -5,7 +5,6 @@
 
 use serde_json::{Map, Value, json};
 
-/// Name of the tool that shows a plan.
 const PLAN_TOOL: &str = "TodoWrite";
 
 /// Name of a tool without a name and a title.

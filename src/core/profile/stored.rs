@@ -62,7 +62,6 @@ impl Profile {
         }
     }
 
-    /// Passes the substitutes of a stored chunk for an older major.
     fn adapt_older(self, chunk: Value, emit: &mut dyn FnMut(Value)) {
         let Value::Object(mut chunk) = chunk else {
             emit(chunk);

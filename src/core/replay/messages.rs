@@ -14,7 +14,6 @@ pub struct ReplayedMessages {
     len: usize,
 }
 
-/// Consecutive messages.
 #[derive(Debug, Default)]
 struct MessageRun {
     json: Vec<u8>,
@@ -23,12 +22,10 @@ struct MessageRun {
 }
 
 impl ReplayedMessages {
-    /// Returns the number of messages.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns `true` if there are no messages.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -38,7 +35,6 @@ impl ReplayedMessages {
         self.blocks.iter().map(|block| block.json.len()).sum()
     }
 
-    /// Adds a message.
     pub fn push(&mut self, message: &impl Serialize) {
         if self.blocks.last().is_none_or(MessageRun::is_full) {
             self.blocks.push(MessageRun::default());
@@ -55,7 +51,6 @@ impl ReplayedMessages {
         }
     }
 
-    /// Iterates over the parsed messages.
     pub fn values(&self) -> impl Iterator<Item = Value> {
         let all = self.blocks.iter().flat_map(MessageRun::messages);
         all.map(|json| serde_json::from_slice(json).unwrap_or_default())

@@ -11,7 +11,6 @@ use serde_json::{Map, Value, json};
 /// Media type for content whose type the agent does not report.
 const ANY_TYPE: &str = "application/octet-stream";
 
-/// A user's message under construction.
 #[derive(Debug)]
 pub struct UserMessageDraft {
     id: String,
@@ -39,7 +38,6 @@ impl UserMessageDraft {
         self.message_id.as_deref() == piece.message_id.as_deref()
     }
 
-    /// Adds the next piece.
     pub fn push(&mut self, piece: &MessagePiece<'_>, original: Original<'_>) {
         if let Some(text) = piece.content.text() {
             return self.text(text, self.about(piece, Map::new()));
@@ -88,7 +86,6 @@ impl UserMessageDraft {
         self.parts.push(part);
     }
 
-    /// Returns the complete message.
     pub fn finish(mut self) -> Value {
         self.end_text();
         let mut message = json!({ "id": self.id, "role": "user", "parts": self.parts });

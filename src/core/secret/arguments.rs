@@ -12,7 +12,6 @@ const FLAGS: [char; 5] = ['d', 'i', 'q', 't', 'v'];
 /// Program whose first arguments set variables.
 const ENV: &str = "env";
 
-/// Meaning of the next word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     Any,

@@ -39,13 +39,11 @@ const PASSED: [&str; 4] = ["env", "environment", "headers", "set"];
 /// Member with names of variables, which may be written with their values by mistake.
 const UNSET: &str = "unset";
 
-/// Member with the arguments of a program.
 const ARGS: &str = "args";
 
 /// Name in an item of a list of names and values.
 const NAME: &str = "name";
 
-/// Side that wrote a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sender {
     /// A client of acpipe. Nothing in its response says whether it answers a question.

@@ -24,7 +24,6 @@ const ROOM_OF_LEFT: usize = 1 << 17;
 /// Part of what is dropped beyond the maximum, so that this work is rare.
 const SLACK: usize = 8;
 
-/// Number of bits in the filter of an index.
 const FILTER_BITS: usize = 1 << 16;
 
 /// Fingerprints of the known values of all owners.
@@ -57,7 +56,6 @@ struct SecretPiece {
     first: u64,
     last: u64,
     len: usize,
-    /// Number of owners that hold it.
     holders: u32,
 }
 
@@ -70,7 +68,6 @@ struct Holding {
 }
 
 impl Known {
-    /// Returns the number of a new owner.
     pub fn new_owner(&mut self) -> u64 {
         self.last_owner += 1;
         self.last_owner
@@ -235,7 +232,6 @@ impl Holding {
 }
 
 impl PieceIndex {
-    /// Enters a piece with these bytes.
     fn note(&mut self, bytes: u64, len: usize) {
         *self.lengths.entry(bytes).or_default() |= 1 << (len - SHORTEST);
         self.filter.resize(FILTER_BITS / u64::BITS as usize, 0);
@@ -243,7 +239,6 @@ impl PieceIndex {
         self.filter[word] |= bit;
     }
 
-    /// Returns the lengths of the pieces with these bytes.
     fn lengths(&self, bytes: u64) -> Option<u64> {
         let (word, bit) = filter_bit(bytes);
         let may_be = self.filter.get(word)? & bit != 0;

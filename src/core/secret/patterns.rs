@@ -54,7 +54,6 @@ const KEY_BEGIN: &str = "-----BEGIN";
 const KEY_KIND: &str = "PRIVATE KEY";
 const DASHES: &str = "-----";
 
-/// Maximum length of the kind of a key.
 const LONGEST_KIND: usize = 40;
 
 /// Minimum length of a base64 text that is taken for a key.
@@ -218,7 +217,6 @@ fn run(text: &str, at: usize, is: impl Fn(char) -> bool) -> Range<usize> {
     at..at + rest.find(|c| !is(c)).unwrap_or(rest.len())
 }
 
-/// Returns `true` if the word is an authentication scheme.
 pub fn is_scheme(word: &str) -> bool {
     SCHEMES
         .iter()

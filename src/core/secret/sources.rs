@@ -21,7 +21,6 @@ const LONGEST_CODED: usize = 1024;
 const MOST_CODED_LINES: usize = 64;
 
 impl Secrets {
-    /// Adds the values of environment variables.
     pub fn add_variables(&self, variables: &Variables) {
         let variables = variables.0.iter();
         self.add_named(variables.filter_map(|(name, value)| Some((name, value.as_ref()?))));

@@ -94,7 +94,6 @@ impl View<'_> {
 /// Returns the bytes that an escape at a place of a text stands for, with the length of the escape.
 type Decode = fn(&[u8], usize) -> Option<(Char, usize)>;
 
-/// Bytes of a character.
 #[derive(Clone, Copy)]
 struct Char {
     bytes: [u8; 4],
@@ -176,7 +175,6 @@ fn unicode(text: &[u8]) -> Option<(Char, usize)> {
     }))
 }
 
-/// Decodes `%41`.
 fn percent_decoded(text: &[u8], at: usize) -> Option<(Char, usize)> {
     Some((Char::byte(hex_byte(text.get(at + 1..at + 3)?)?), 3))
 }

@@ -32,7 +32,6 @@ struct TurnDecisions {
 
 #[derive(Debug)]
 struct Approval {
-    /// Name of the tool.
     tool: String,
     kind: String,
     paths: Vec<String>,
@@ -78,7 +77,6 @@ impl Approvals {
         }
     }
 
-    /// Records the id of a terminal that was created.
     pub fn note_terminal(&mut self, id: &str) {
         push(&mut self.turn().terminals, id.to_owned());
     }

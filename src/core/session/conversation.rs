@@ -44,30 +44,21 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Conversation of a session with its agent.
 #[derive(Debug)]
 pub struct Conversation {
     /// The client's id of the session.
     pub id: String,
-    /// The agent that runs the session.
     pub agent: AgentRef,
-    /// Working directory of the session.
     pub cwd: String,
-    /// State of the session at its agent: resting, opening or live.
     pub stage: Stage,
-    /// The log, and the clients that follow the session.
     pub output: SessionOutput,
     /// Agents that have had the session, with their agent session ids.
     pub known: SessionAgents,
     /// Receipt of the last restore, until the next turn reports it to the clients.
     pub receipt: Option<Box<Recovery>>,
-    /// Text that is sent before the next prompt.
     pub preamble: Preamble,
-    /// Queued prompts.
     pub queue: Queue,
-    /// Modes, models and options.
     pub settings: SessionSettings,
-    /// Terms of the prompts.
     pub terms: SessionTerms,
     /// The open turns, and facts of those that ended.
     pub turns: SessionTurns,
@@ -75,7 +66,6 @@ pub struct Conversation {
     pub used: Option<Instant>,
     /// Prompt of a turn that was given up and that the agent has not answered yet.
     pub abandoned: Option<AbandonedPrompt>,
-    /// Idle timer of the current wait for the agent.
     pub idle_timer: Option<IdleTimer>,
 }
 
@@ -87,10 +77,7 @@ pub enum Stage {
     /// The session waits for its agent to start, or for the agent's response.
     Opening(Box<Restore>),
     /// The agent has the session.
-    Live {
-        /// The agent session id.
-        agent_session: String,
-    },
+    Live { agent_session: String },
 }
 
 impl Stage {
@@ -174,7 +161,6 @@ impl Conversation {
         }
     }
 
-    /// Returns `true` if the opening of the session waits for this call.
     #[must_use]
     pub fn is_asked(&self, asked: CallId) -> bool {
         matches!(&self.stage, Stage::Opening(restore) if restore.call() == Some(asked))
@@ -211,7 +197,6 @@ impl Conversation {
         }
     }
 
-    /// Notifies the clients but `except` who is there.
     pub fn notify_presence(&mut self, except: Option<ClientId>, cx: &mut Cx<'_>) {
         self.output
             .notify_presence(except, &cx.shared.clients, cx.clients);
@@ -294,7 +279,6 @@ impl Conversation {
         matches!(self.stage, Stage::Resting) && !self.turns.is_prompted() && self.queue.is_empty()
     }
 
-    /// Returns `true` while the session is being opened.
     #[must_use]
     pub fn is_opening(&self) -> bool {
         matches!(self.stage, Stage::Opening(_))
@@ -350,7 +334,6 @@ impl Conversation {
         }
     }
 
-    /// Sets the agent of the session.
     pub fn set_agent(&mut self, agent: AgentRef) {
         self.agent = agent;
         self.terms.forget_stricter();
@@ -403,7 +386,6 @@ impl Conversation {
         }
     }
 
-    /// Notifies the clients of the queued prompts.
     pub fn notify_queue(&mut self, clients: &mut dyn ClientSinks) {
         let notice = Notice::SessionState(wire::StateParams {
             session_id: self.id.clone(),
@@ -420,7 +402,6 @@ impl Conversation {
         }
     }
 
-    /// Creates the error of a wait that timed out.
     #[must_use]
     pub fn timeout(&self, wait: Timeout, what: &str, advice: &str, cx: &Cx<'_>) -> Error {
         let limit = cx.limits().of(wait).unwrap_or_default();

@@ -65,7 +65,6 @@ impl Decisions {
         cx.hosting.note_decision(&talk.id);
     }
 
-    /// Takes the decisions on file and terminal requests that are to be carried out.
     pub fn take_host_decisions(&mut self) -> Vec<(Ticket, Decision)> {
         std::mem::take(&mut self.of_host_calls)
     }

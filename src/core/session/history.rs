@@ -51,7 +51,6 @@ pub fn places(log: &Log, after: Option<&str>, before: Option<&str>) -> Result<Ra
     Ok(begin..before.unwrap_or(total))
 }
 
-/// Returns the position of a message in the history.
 fn place_of(log: &Log, id: &str) -> Result<usize, Error> {
     log.position(id).ok_or_else(|| {
         let text = format!("message {id:?} not found; list the messages with message/list");

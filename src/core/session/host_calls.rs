@@ -44,7 +44,6 @@ pub struct HostCalls {
 /// Work on a request that can be stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostWork {
-    /// A client serves the request.
     Client(ClientId, ClientRequestId),
     /// acpipe reads or writes a file.
     File,
@@ -55,7 +54,6 @@ pub enum HostWork {
 pub struct EndedCall {
     /// Number of the agent connection.
     pub agent: u64,
-    /// The agent's key of the request.
     pub key: RequestKey,
     /// Id of the tool call that shows the request, if a client was asked about it.
     pub tool: Option<String>,
@@ -83,7 +81,6 @@ impl HostCalls {
         self.calls.insert(ticket, call.into());
     }
 
-    /// Returns a request that is being judged.
     pub fn judged(&self, ticket: Ticket) -> Option<&HostRequest> {
         match &self.calls.get(&ticket)?.stage {
             HostStage::Judged(request) => Some(request),
@@ -195,12 +192,10 @@ impl HostCalls {
         found.map(|(ticket, _)| *ticket)
     }
 
-    /// Returns the work on a request that can be stopped.
     pub fn work(&self, ticket: Ticket) -> Option<HostWork> {
         self.calls.get(&ticket)?.work()
     }
 
-    /// Returns all requests.
     pub fn all(&self) -> Vec<Ticket> {
         self.calls.keys().copied().collect()
     }

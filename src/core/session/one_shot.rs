@@ -11,16 +11,13 @@ const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 /// Attempts at an `execute` call.
 #[derive(Debug)]
 pub struct OneShot {
-    /// Whether the call is tried again.
     retries: bool,
-    /// Number of attempts that failed.
     failures: usize,
     /// When the session is opened for the next attempt.
     pub(super) reopen_at: Option<Instant>,
 }
 
 impl OneShot {
-    /// Creates the state of a call that was not tried yet.
     #[must_use]
     pub fn new(retries: bool) -> Self {
         Self {
@@ -50,7 +47,6 @@ fn is_retried(kind: ErrorKind) -> bool {
     )
 }
 
-/// Returns the notice that a call is tried again.
 pub fn attempt_notice(error: &Error, pause: Duration) -> Box<serde_json::value::RawValue> {
     let seconds = pause.as_secs();
     to_raw(&json!({

@@ -17,7 +17,6 @@ use crate::core::setting::{SetCall, Setting};
 use crate::proto::json::Members;
 use crate::proto::wire::{Memory, Rung, Strategy};
 
-/// Drops a call for the session, whose result is not needed.
 fn forget_call(call: Option<CallId>, cx: &mut Cx<'_>) {
     if let (Some(connection), Some(call)) = (&mut cx.agent.connection, call) {
         connection.tell(AgentCall::Forget(call));
@@ -25,7 +24,6 @@ fn forget_call(call: Option<CallId>, cx: &mut Cx<'_>) {
 }
 
 impl SessionMachine {
-    /// Starts the restore of the session with a strategy.
     pub fn open(&mut self, strategy: Strategy, cx: &mut Cx<'_>) {
         self.talk.begin_opening(strategy, Vec::new());
         if self.prompting.is_one_shot() {
@@ -35,7 +33,6 @@ impl SessionMachine {
         self.advance(RestoreStep::Next, cx);
     }
 
-    /// Handles an event of the restore.
     pub fn restore(&mut self, event: RestoreEvent<'_>, cx: &mut Cx<'_>) {
         let step = self.restoring.handle(event, &mut self.talk, cx);
         self.advance(step, cx);
@@ -268,7 +265,6 @@ impl SessionMachine {
         Ok(())
     }
 
-    /// Handles the agent's response to a setting call.
     pub fn was_set(
         &mut self,
         call: CallId,

@@ -53,7 +53,6 @@ pub struct SessionOutput {
 }
 
 impl SessionOutput {
-    /// Creates the output of a session without subscribers.
     #[must_use]
     pub fn new(session: &str, log: Log) -> Self {
         Self {
@@ -75,27 +74,22 @@ impl SessionOutput {
         &self.session
     }
 
-    /// Returns the log for reading.
     pub fn log(&self) -> &Log {
         &self.log
     }
 
-    /// Returns the open client requests.
     pub fn requests(&self) -> &ClientRequests {
         &self.requests
     }
 
-    /// Like [`Self::requests`], but mutable.
     pub fn requests_mut(&mut self) -> &mut ClientRequests {
         &mut self.requests
     }
 
-    /// Returns the subscribed clients.
     pub fn subscribers(&self) -> &Subscribers {
         &self.subscribers
     }
 
-    /// Appends a record to the log.
     pub fn record(&mut self, record: &Record<'_>) {
         self.log.append(record);
     }
@@ -169,7 +163,6 @@ impl SessionOutput {
         self.log.take_drop_error()
     }
 
-    /// Returns `true` if everything is written to the file.
     pub fn is_written(&self) -> bool {
         self.log.is_written() && !self.has_unsent()
     }
@@ -199,12 +192,10 @@ impl SessionOutput {
         self.counted_seq = seq;
     }
 
-    /// Sends a notification to all clients.
     pub fn notify(&mut self, notice: &Notice, clients: &mut dyn ClientSinks) {
         self.subscribers.notify(self.log.seq(), notice, clients);
     }
 
-    /// Sends each client but `except` its own notification.
     pub fn notify_each(
         &mut self,
         except: Option<ClientId>,
@@ -215,7 +206,6 @@ impl SessionOutput {
         self.subscribers.notify_each(seq, except, notice, clients);
     }
 
-    /// Sends a request to a client.
     pub fn request(
         &mut self,
         client: ClientId,
@@ -226,7 +216,6 @@ impl SessionOutput {
         self.subscribers.request(client, seq, request, clients);
     }
 
-    /// Withdraws a request to a client.
     pub fn withdraw(
         &mut self,
         client: ClientId,
@@ -253,7 +242,6 @@ impl SessionOutput {
             });
     }
 
-    /// Withdraws all requests that a client was asked.
     pub fn withdraw_all_of(
         &mut self,
         client: ClientId,

@@ -16,7 +16,6 @@ struct PendingSetting {
     deadline: Option<Instant>,
 }
 
-/// Settings that clients have requested and that are not answered yet.
 #[derive(Debug, Default)]
 pub struct PendingSettings {
     /// Settings to send once the session is live.
@@ -31,12 +30,10 @@ impl PendingSettings {
         self.waiting.iter().filter_map(|w| w.deadline).min()
     }
 
-    /// Returns `true` if no setting is pending.
     pub fn is_empty(&self) -> bool {
         self.queued.is_empty() && self.waiting.is_empty()
     }
 
-    /// Extends all timeouts.
     pub fn postpone(&mut self, by: Duration) {
         let deadlines = self.waiting.iter_mut();
         for deadline in deadlines.filter_map(|w| w.deadline.as_mut()) {
@@ -87,9 +84,7 @@ impl PendingSettings {
 /// the agent allows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RequiredSettings {
-    /// `true` if the mode is required.
     pub mode: bool,
-    /// `true` if the model is required.
     pub model: bool,
 }
 
@@ -105,13 +100,11 @@ impl RequiredSettings {
         }
     }
 
-    /// Both are required.
     pub const ALL: Self = Self {
         mode: true,
         model: true,
     };
 
-    /// Returns `true` if a setting is required.
     #[must_use]
     pub fn includes(self, setting: &Setting) -> bool {
         match setting {
@@ -125,9 +118,7 @@ impl RequiredSettings {
 /// A session that the agent has, but whose settings are not restored yet.
 #[derive(Debug)]
 pub struct SettingsRestore {
-    /// The agent session id.
     pub agent_session: String,
-    /// Receipt of the restore.
     pub recovery: Recovery,
     /// Settings that may have to be set again. The first one is in progress.
     pub left: VecDeque<Setting>,

@@ -8,7 +8,6 @@ use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
 use serde_json::{Value, json};
 
-/// Notice about the policy.
 pub(super) struct PolicyNotice<'a> {
     pub severity: &'static str,
     pub title: &'a str,

@@ -14,7 +14,6 @@ pub struct Preamble {
 }
 
 impl Preamble {
-    /// Returns `true` if there is nothing to put before a prompt.
     pub fn is_empty(&self) -> bool {
         !self.needs_instructions && self.history.is_none()
     }

@@ -11,13 +11,11 @@ use crate::core::terms::CallerTerms;
 use crate::core::turn_ending::Ending;
 use crate::proto::wire::{SteerParams, SteerResult, Strategy};
 
-/// Event of a background turn.
 pub enum BackgroundEvent<'a> {
     /// The agent began background work: a prompt that is on its way waits meanwhile.
     Began,
     /// The agent began the prompt that waited for the background turn.
     PromptBegan,
-    /// The background turn ended.
     Ended(&'a TurnEnd),
 }
 
@@ -69,7 +67,6 @@ impl SessionMachine {
         self.prompting.begin_turn(queued, decisions, talk, cx)
     }
 
-    /// Handles the agent's answer to a prompt, or its error.
     pub fn prompt_answered(&mut self, call: CallId, ending: Ending, cx: &mut Cx<'_>) {
         let (decisions, talk) = (&mut self.decisions, &mut self.talk);
         self.prompting
@@ -90,7 +87,6 @@ impl SessionMachine {
         self.replace_gone(cx);
     }
 
-    /// Handles an event of a background turn.
     pub fn background(&mut self, event: BackgroundEvent<'_>, cx: &mut Cx<'_>) {
         // The answered turn receives no more updates.
         let running = self.talk.turns.prompted();

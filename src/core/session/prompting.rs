@@ -40,7 +40,6 @@ pub struct Prompting {
 }
 
 impl Prompting {
-    /// Creates the state of a session that serves one call.
     #[must_use]
     pub fn of_one_call(retries: bool) -> Self {
         Self {
@@ -158,7 +157,6 @@ impl Prompting {
         true
     }
 
-    /// Fails all queued prompts.
     pub fn fail_queue(
         &mut self,
         error: &Error,

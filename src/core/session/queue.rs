@@ -15,7 +15,6 @@ pub const MAX_PROMPTS: usize = 32;
 /// the largest text that an agent can use. A larger prompt is accepted only by an empty queue.
 const MAX_BYTES: usize = 16 << 20;
 
-/// A queued prompt.
 #[derive(Debug)]
 pub struct Queued {
     /// The client's call, which is answered when the turn ends.
@@ -40,7 +39,6 @@ impl Queued {
     }
 }
 
-/// Queued prompts of a session.
 #[derive(Debug, Default)]
 pub struct Queue {
     prompts: VecDeque<QueuedPrompt>,
@@ -48,14 +46,12 @@ pub struct Queue {
     bytes: usize,
 }
 
-/// A queued prompt and its memory in bytes.
 #[derive(Debug)]
 struct QueuedPrompt {
     queued: Queued,
     bytes: usize,
 }
 
-/// Reason why no further prompt can be queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueFull {
     TooMany,
@@ -76,12 +72,10 @@ impl fmt::Display for QueueFull {
 }
 
 impl Queue {
-    /// Number of queued prompts.
     pub fn len(&self) -> usize {
         self.prompts.len()
     }
 
-    /// Returns `true` if no prompt is queued.
     pub fn is_empty(&self) -> bool {
         self.prompts.is_empty()
     }
@@ -103,7 +97,6 @@ impl Queue {
         Ok(())
     }
 
-    /// Appends a prompt.
     pub fn push(&mut self, queued: Queued) {
         let bytes = prompt_size(&queued.prompt);
         self.bytes = self.bytes.saturating_add(bytes);
@@ -130,13 +123,11 @@ impl Queue {
         at.and_then(|at| self.remove(at)).is_some()
     }
 
-    /// Returns the prompt that will begin a turn.
     pub fn prompt_of(&mut self, turn_id: &str) -> Option<&mut Queued> {
         let mut prompts = self.prompts.iter_mut().map(|waiting| &mut waiting.queued);
         prompts.find(|queued| queued.turn_id == turn_id)
     }
 
-    /// Takes the prompt of a call.
     pub fn take_call(&mut self, token: Token) -> Option<Queued> {
         let at = self.prompts.iter().position(|w| w.queued.token == token)?;
         self.remove(at)
@@ -148,25 +139,21 @@ impl Queue {
         Some(queued)
     }
 
-    /// Empties the queue and returns the calls of the prompts.
     pub fn take_all(&mut self) -> Vec<Token> {
         let all = std::mem::take(self).prompts.into_iter();
         all.map(|waiting| waiting.queued.token).collect()
     }
 
-    /// Iterates over the calls of the queued prompts.
     pub fn tokens(&self) -> impl Iterator<Item = Token> {
         self.prompts.iter().map(|waiting| waiting.queued.token)
     }
 
-    /// Returns the queue in the form that clients receive.
     pub fn waiting_prompts(&self) -> Vec<WaitingPrompt> {
         let prompts = self.prompts.iter();
         let turn_ids = prompts.map(|waiting| waiting.queued.turn_id.clone());
         turn_ids.map(|turn_id| WaitingPrompt { turn_id }).collect()
     }
 
-    /// Returns `true` if the prompt of this turn is queued.
     pub fn has(&self, turn_id: &str) -> bool {
         let mut prompts = self.prompts.iter();
         prompts.any(|waiting| waiting.queued.turn_id == turn_id)

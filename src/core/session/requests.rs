@@ -12,13 +12,10 @@ use crate::core::request_key::RequestKey;
 use serde_json::value::RawValue;
 use tracing::debug;
 
-/// Request of the agent that concerns a session.
 pub enum RequestOfAgent<'a, 'b> {
-    /// Permission for a tool.
     Permission(&'a mut Permission<'b>),
     /// A tool that the agent reports before it runs it, and that runs unless it is refused.
     Hook(&'a mut Permission<'b>),
-    /// A question to the user.
     Elicitation(Elicitation<'b>),
     /// A file or a terminal; with the method and params of an ACP request.
     Host(RequestKey, HostRequest, Option<(&'a str, &'a RawValue)>),
@@ -83,7 +80,6 @@ impl SessionMachine {
             || how == RequestEnd::Withdrawn && self.host_calls.stoppable(agent, key).is_some()
     }
 
-    /// Ends the open request of the agent with this key.
     pub fn end_request(&mut self, key: &RequestKey, how: RequestEnd, cx: &mut Cx<'_>) {
         let (decisions, talk) = (&mut self.decisions, &mut self.talk);
         if decisions.has_question(cx.agent.number(), key, how, talk) {
@@ -113,7 +109,6 @@ impl SessionMachine {
         }
     }
 
-    /// Handles acpipe's own result of a file or terminal request.
     pub fn host_answered(
         &mut self,
         ticket: Ticket,
@@ -125,7 +120,6 @@ impl SessionMachine {
             .host_answered(ticket, answer, decisions, talk, cx);
     }
 
-    /// Carries out the decisions on file and terminal requests.
     pub fn do_host_decisions(&mut self, cx: &mut Cx<'_>) {
         let (decisions, talk) = (&mut self.decisions, &mut self.talk);
         self.host_calls.do_host_decisions(decisions, talk, cx);

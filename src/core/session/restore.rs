@@ -43,10 +43,8 @@ enum Phase {
     Settings(SettingsRestore),
 }
 
-/// Progress of the check of a session's claim.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub enum ClaimCheck {
-    /// The claim is not checked yet.
     #[default]
     Unchecked,
     /// The stored sessions are searched for a later claim.
@@ -80,13 +78,11 @@ impl ClaimCheck {
 /// Client call that is answered when the session is live.
 #[derive(Debug)]
 pub struct Waiter {
-    /// The call.
     pub token: Token,
     /// Settings of the client, which its receipt compares with those of the session.
     pub caller: CallerSettings,
 }
 
-/// Progress of a restore.
 #[derive(Debug, Default)]
 pub struct Restore {
     /// Strategy that the client chose.
@@ -104,7 +100,6 @@ pub struct Restore {
     phase: Phase,
     /// The call to the agent that is in flight.
     call: Option<CallId>,
-    /// The last call to the agent for the session.
     last_call: Option<CallId>,
     /// When the phase times out.
     deadline: Option<Instant>,
@@ -112,7 +107,6 @@ pub struct Restore {
     limit: Option<Instant>,
     /// When the wait for the agent or its work on the session began.
     began: Option<Instant>,
-    /// History that the agent replays meanwhile.
     history: RestoredHistory,
     /// State that the agent has reported since the last call of a strategy.
     reported: Map<String, Value>,
@@ -123,7 +117,6 @@ pub struct Restore {
 }
 
 impl Restore {
-    /// Creates the restore by a strategy.
     #[must_use]
     pub fn new(strategy: Strategy, waiters: Vec<Waiter>) -> Self {
         Self {
@@ -142,29 +135,24 @@ impl Restore {
         }
     }
 
-    /// Sets the settings without which the session must not be opened.
     pub fn require(&mut self, settings: RequiredSettings) {
         self.required = settings;
     }
 
-    /// Returns the strategy that the client chose.
     #[must_use]
     pub fn strategy(&self) -> &Strategy {
         &self.strategy
     }
 
-    /// Returns the client calls that are answered when the session is live.
     #[must_use]
     pub fn waiters(&self) -> &[Waiter] {
         &self.waiters
     }
 
-    /// Returns the client calls that are answered when the session is live, for changes.
     pub fn waiters_mut(&mut self) -> &mut Vec<Waiter> {
         &mut self.waiters
     }
 
-    /// Ends the restore; returns the client calls to answer.
     #[must_use]
     pub fn into_waiters(self) -> Vec<Waiter> {
         self.waiters
@@ -175,43 +163,36 @@ impl Restore {
         self.began.get_or_insert(now);
     }
 
-    /// Returns when the opening began.
     #[must_use]
     pub fn began(&self) -> Option<Instant> {
         self.began
     }
 
-    /// Returns the call to the agent that is in flight.
     #[must_use]
     pub fn call(&self) -> Option<CallId> {
         self.call
     }
 
-    /// Returns the last call to the agent for the session.
     #[must_use]
     pub fn last_call(&self) -> Option<CallId> {
         self.last_call
     }
 
-    /// Records a call to the agent, which times out at `deadline`.
     pub fn called(&mut self, call: CallId, deadline: Option<Instant>) {
         self.last_call = Some(call);
         self.call = Some(call);
         self.deadline = deadline;
     }
 
-    /// Records that the agent has answered the call.
     pub fn answered(&mut self) {
         self.call = None;
     }
 
-    /// Returns when the phase times out.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// Returns when the phase times out, for changes.
     pub fn deadline_mut(&mut self) -> Option<&mut Instant> {
         self.deadline.as_mut()
     }
@@ -230,18 +211,15 @@ impl Restore {
         self.limit.filter(|_| !self.is_setting())
     }
 
-    /// Returns when the restore times out, for changes.
     pub fn limit_mut(&mut self) -> Option<&mut Instant> {
         self.limit.as_mut()
     }
 
-    /// Returns the claim on the agent's id of the session.
     #[must_use]
     pub fn claim(&self) -> &ClaimCheck {
         &self.claim
     }
 
-    /// Returns the claim on the agent's id of the session, for changes.
     pub fn claim_mut(&mut self) -> &mut ClaimCheck {
         &mut self.claim
     }
@@ -270,24 +248,20 @@ impl Restore {
         self.plan.get_or_insert_default()
     }
 
-    /// Returns the strategy that comes after the current one.
     #[must_use]
     pub fn next(&self) -> Option<Rung> {
         self.plan.as_ref().and_then(RestorePlan::peek)
     }
 
-    /// Takes the next strategy.
     pub fn take_next(&mut self) -> Option<Rung> {
         self.plan_mut().next_strategy()
     }
 
-    /// Returns the strategies that failed.
     #[must_use]
     pub fn failed(&self) -> &[Attempt] {
         self.plan.as_ref().map_or(&[], RestorePlan::failed)
     }
 
-    /// Records that a strategy failed.
     pub fn note_failed(&mut self, rung: Rung, error: &Error) {
         self.plan_mut().note(rung, error);
     }
@@ -307,7 +281,6 @@ impl Restore {
         self.last_call.take()
     }
 
-    /// Returns the strategy being tried.
     #[must_use]
     pub fn rung(&self) -> Option<Rung> {
         self.rung
@@ -318,7 +291,6 @@ impl Restore {
         self.rung = Some(Rung::Live);
     }
 
-    /// Waits for the agent's answer to `session/close` of its session with this id.
     pub fn wait_for_close(&mut self, agent_session: &str, until: Instant) {
         self.phase = Phase::Closing(agent_session.to_owned());
         self.deadline = Some(until);
@@ -339,13 +311,11 @@ impl Restore {
         }
     }
 
-    /// Returns the history that the agent replays.
     #[must_use]
     pub fn history(&self) -> &RestoredHistory {
         &self.history
     }
 
-    /// Returns the history that the agent replays, for changes.
     pub fn history_mut(&mut self) -> &mut RestoredHistory {
         &mut self.history
     }
@@ -369,7 +339,6 @@ impl Restore {
         };
     }
 
-    /// Merges state and cost that the agent reports.
     pub fn report(&mut self, news: &Members<'_>, cost: Option<f64>) {
         merge_state(&mut self.reported, news);
         self.cost = cost.or(self.cost);
@@ -387,7 +356,6 @@ impl Restore {
         !self.reported.is_empty()
     }
 
-    /// Returns the cost that the agent has reported.
     #[must_use]
     pub fn cost(&self) -> Option<f64> {
         self.cost
@@ -411,7 +379,6 @@ impl Restore {
         }
     }
 
-    /// Describes the restore that did not end.
     #[must_use]
     pub fn overdue_text(&self) -> &'static str {
         match &self.phase {
@@ -429,7 +396,6 @@ impl Restore {
 /// Time an agent must be quiet after a load. Some agents replay the history after their response.
 pub const LOAD_QUIET: Duration = Duration::from_millis(250);
 
-/// Returns the time an agent must be quiet after it answered a load.
 pub fn load_quiet(cx: &Cx<'_>) -> Duration {
     LOAD_QUIET.max(cx.agent.definition.quirks.late_replay())
 }

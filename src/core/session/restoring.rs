@@ -39,9 +39,7 @@ const TRANSCRIPT: usize = 32 << 10;
 pub enum RestoreEvent<'a> {
     /// The agent is ready, or has closed the session that is to be opened again.
     Ready,
-    /// The agent opened the session, and reported its state.
     Opened(String, &'a Members<'a>),
-    /// The agent did not open the session.
     Refused(Error),
     /// A page of the agent's session list; `None` if the agent did not send it.
     Listed(ListPage<'a>),
@@ -49,10 +47,8 @@ pub enum RestoreEvent<'a> {
     ClaimChecked(Option<String>),
 }
 
-/// Next step of a restore.
 #[must_use]
 pub enum RestoreStep {
-    /// The restore waits for an event.
     Waits,
     /// Call the agent with the next strategy.
     Next,
@@ -65,7 +61,6 @@ pub enum RestoreStep {
     /// Fail the opening because a required setting could not be set. The session is closed at the agent and
     /// gets no prompt.
     Refused(Error),
-    /// Fail the opening.
     Failed(Error),
 }
 
@@ -90,12 +85,10 @@ pub struct Restoring {
 }
 
 impl Restoring {
-    /// MCP servers that the session gets, as the client declared them.
     pub fn mcp_servers(&self) -> &[McpServer] {
         &self.mcp_servers
     }
 
-    /// Sets the MCP servers that the session gets.
     pub fn set_mcp_servers(&mut self, servers: Vec<McpServer>) {
         self.mcp_servers = servers;
     }
@@ -105,12 +98,10 @@ impl Restoring {
         std::mem::take(&mut self.mcp_servers)
     }
 
-    /// Sets the members that a client which speaks ACP adds to the calls that open the session.
     pub fn set_acp_setup(&mut self, members: Map<String, Value>) {
         self.acp_setup = members;
     }
 
-    /// Has the next opening fork the agent's session instead of continuing it.
     pub fn fork_next(&mut self, forks: bool) {
         self.forks = forks;
     }
@@ -141,7 +132,6 @@ impl Restoring {
         }
     }
 
-    /// Handles an event of the restore.
     pub fn handle(
         &mut self,
         event: RestoreEvent<'_>,
@@ -265,7 +255,6 @@ impl Restoring {
     }
 }
 
-/// Handles the agent's response to a call for the session.
 fn opened(
     agent_session: String,
     state: &Members<'_>,

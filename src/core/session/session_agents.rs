@@ -34,7 +34,6 @@ pub struct SessionAgents {
 }
 
 impl SessionAgents {
-    /// Reads the agents from the stored identity of a session.
     #[must_use]
     pub fn of(identity: &Identity) -> Self {
         let mut given = identity.agents.clone();
@@ -70,7 +69,6 @@ impl SessionAgents {
         known
     }
 
-    /// Name of the last agent.
     pub fn agent_name(&self) -> &str {
         self.name.as_deref().unwrap_or(DEFAULT_AGENT)
     }
@@ -84,12 +82,10 @@ impl SessionAgents {
         self.given.last().map(|given| given.id.as_str())
     }
 
-    /// Returns the agent session id of the agent with this key.
     pub fn id_of(&self, agent: &str) -> Option<&str> {
         self.find(agent).map(|given| given.id.as_str())
     }
 
-    /// Returns what is known of the session at the agent with this key.
     pub fn find(&self, agent: &str) -> Option<&AgentSessionRecord> {
         self.given.iter().find(|given| given.agent == agent)
     }
@@ -135,7 +131,6 @@ impl SessionAgents {
         self.given.drain(..excess);
     }
 
-    /// Sets the command that starts the last agent.
     pub fn started_by(&mut self, command: Option<SharedValue<AgentCommand>>) {
         self.line = command.as_deref().map(AgentCommand::line);
         self.command = command;

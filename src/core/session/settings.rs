@@ -20,7 +20,6 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 
-/// Settings of a session.
 #[derive(Debug)]
 pub struct SessionSettings {
     /// Options that the session is opened with.
@@ -51,25 +50,21 @@ impl Default for SessionSettings {
 }
 
 impl SessionSettings {
-    /// Returns the options that the session is opened with.
     #[must_use]
     pub fn options(&self) -> &SharedValue<SessionOptions> {
         &self.options
     }
 
-    /// Returns the state that the agent reports.
     #[must_use]
     pub fn state(&self) -> &Map<String, Value> {
         &self.state
     }
 
-    /// Returns the setting calls that are not answered yet.
     #[must_use]
     pub fn pending(&self) -> &PendingSettings {
         &self.pending
     }
 
-    /// Returns the setting calls that are not answered yet, for changes.
     pub fn pending_mut(&mut self) -> &mut PendingSettings {
         &mut self.pending
     }
@@ -92,19 +87,16 @@ impl SessionSettings {
         self.wanted.in_order(&self.state)
     }
 
-    /// Returns `true` if the client has made this setting.
     #[must_use]
     pub fn is_wanted(&self, setting: &Setting) -> bool {
         self.wanted.has(setting, &self.state)
     }
 
-    /// Returns the options of the agent's definition with which the session was opened last.
     #[must_use]
     pub fn defined(&self) -> &SharedValue<SessionOptions> {
         &self.defined
     }
 
-    /// Sets the options of the agent's definition with which the session is opened.
     pub fn set_defined(&mut self, defined: &SessionOptions) {
         if *self.defined != *defined {
             self.defined = defined.clone().into();
@@ -139,7 +131,6 @@ impl SessionSettings {
         self.put_stored(stored.options, stored.wanted);
     }
 
-    /// Replaces options and settings by stored ones.
     pub fn put_stored(
         &mut self,
         options: Option<SharedValue<SessionOptions>>,
@@ -181,17 +172,14 @@ impl SessionSettings {
         self.state.clear();
     }
 
-    /// Adds members to the state.
     pub fn extend_state(&mut self, state: &Map<String, Value>) {
         self.state.extend(state.clone());
     }
 
-    /// Merges changed members of the state.
     pub fn merge(&mut self, news: &Members<'_>) {
         merge_state(&mut self.state, news);
     }
 
-    /// Records the context figures of a turn that ended, if it had some.
     pub fn note_context(&mut self, figures: Option<Value>) {
         if let Some(figures) = figures {
             self.state.insert("context".to_owned(), figures);
@@ -222,7 +210,6 @@ impl SessionSettings {
         allowed
     }
 
-    /// Records that the agent has set a setting again.
     pub fn was_restored(&mut self, setting: &Setting, news: &Members<'_>) {
         setting.apply_accepted(news, &mut self.state);
     }
@@ -299,7 +286,6 @@ impl SessionSettings {
         setting.value() == *value || resolved.is_ok_and(|resolved| resolved.value() == *value)
     }
 
-    /// Returns `true` if the session has this mode or model now.
     fn has(&self, setting: &Setting) -> bool {
         let opened_with = || {
             let own = match setting {

@@ -12,7 +12,6 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Durations of a turn.
 #[derive(Debug, Clone, Copy)]
 pub struct TurnTiming {
     /// From the client's call to the end of the turn.
@@ -179,7 +178,6 @@ fn error_reason(ending: &Ending, turn: &Turn) -> Option<String> {
     reason.map(str::to_owned).or_else(tool)
 }
 
-/// Returns the fixed text for a kind of error; `None` if it has none.
 fn reason_of(kind: ErrorKind) -> Option<&'static str> {
     match kind {
         ErrorKind::MaxTurns => Some("max_turns limit reached"),

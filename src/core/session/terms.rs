@@ -105,7 +105,6 @@ impl SessionTerms {
         self.prompt = terms;
     }
 
-    /// Sets the terms that hold beside those of a caller.
     pub fn set_terms(
         &mut self,
         held: &Terms,

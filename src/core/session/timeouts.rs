@@ -40,7 +40,6 @@ pub fn unanswered_cancel(talk: &mut Conversation, cx: &Cx<'_>) -> Error {
     error
 }
 
-/// Creates the error of an idle turn.
 pub fn silent_turn(talk: &Conversation, cx: &Cx<'_>) -> Option<Error> {
     let advice = cancelled_in(talk.turns.prompted()?, "");
     let what = "the turn timed out: no output from the agent";

@@ -21,7 +21,6 @@ use crate::core::turn_ending::Ending;
 use crate::proto::wire::Waiting;
 use std::time::{Duration, Instant};
 
-/// A timed wait of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SessionTimer {
     /// For a client to answer a permission request or elicitation. When it expires, the policy decides.
@@ -252,7 +251,6 @@ impl SessionMachine {
         }
     }
 
-    /// Handles a timer that is due.
     fn expire(&mut self, timer: SessionTimer, others_run: bool, cx: &mut Cx<'_>) {
         match timer {
             SessionTimer::Answer => self.decisions.time_out_requests(&mut self.talk, cx),

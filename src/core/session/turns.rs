@@ -27,7 +27,6 @@ use std::time::{Duration, Instant};
 /// Open turns of a session, and facts of those that ended.
 #[derive(Debug)]
 pub struct SessionTurns {
-    /// The prompted turn, while one runs.
     prompted: Option<Box<Running>>,
     /// The background turn: what the agent reports while no prompt runs.
     background: Option<Box<BackgroundTurn>>,
@@ -54,22 +53,18 @@ impl Default for SessionTurns {
 }
 
 impl SessionTurns {
-    /// The prompted turn, while one runs.
     pub fn prompted(&self) -> Option<&Running> {
         self.prompted.as_deref()
     }
 
-    /// Like [`Self::prompted`], but mutable.
     pub fn prompted_mut(&mut self) -> Option<&mut Running> {
         self.prompted.as_deref_mut()
     }
 
-    /// Returns `true` while a prompted turn runs.
     pub fn is_prompted(&self) -> bool {
         self.prompted.is_some()
     }
 
-    /// Begins a prompted turn.
     pub fn begin(&mut self, running: Running) {
         self.prompted = Some(Box::new(running));
     }
@@ -79,7 +74,6 @@ impl SessionTurns {
         self.prompted.take()
     }
 
-    /// Puts back the prompted turn.
     pub(super) fn put_prompted(&mut self, running: Box<Running>) {
         self.prompted = Some(running);
     }
@@ -89,12 +83,10 @@ impl SessionTurns {
         self.prompted = None;
     }
 
-    /// The background turn, while one is open.
     pub fn background(&self) -> Option<&BackgroundTurn> {
         self.background.as_deref()
     }
 
-    /// Like [`Self::background`], but mutable.
     pub fn background_mut(&mut self) -> Option<&mut BackgroundTurn> {
         self.background.as_deref_mut()
     }
@@ -108,17 +100,14 @@ impl SessionTurns {
         self.last.as_ref()
     }
 
-    /// Cost of the session so far; `None` if unknown.
     pub fn cost(&self) -> Option<f64> {
         self.cost
     }
 
-    /// Sets the cost of the session so far.
     pub fn set_cost(&mut self, cost: Option<f64>) {
         self.cost = cost;
     }
 
-    /// Takes over a cost that the agent reported.
     pub fn note_cost(&mut self, cost: Option<f64>) {
         self.cost = cost.or(self.cost);
     }
@@ -129,7 +118,6 @@ impl SessionTurns {
         ids.prompted.or(ids.background)
     }
 
-    /// Ids of the open turns.
     pub(super) fn ids(&self) -> UpdateTurn<'_> {
         UpdateTurn {
             prompted: self.prompted.as_deref().map(|turn| &*turn.turn_id),
@@ -142,7 +130,6 @@ impl SessionTurns {
         self.turn_of(turn_id).is_none()
     }
 
-    /// Returns the turn with this id, if it is open.
     pub fn turn_of(&self, turn_id: &str) -> Option<&Turn> {
         let prompted = self.prompted().filter(|turn| turn.turn_id == turn_id);
         let background = self.background().filter(|turn| turn.turn_id == turn_id);
@@ -150,7 +137,6 @@ impl SessionTurns {
         prompted.or_else(|| background.map(|turn| &turn.turn))
     }
 
-    /// Returns `true` if a call with this id belongs to an open turn.
     pub fn has_call(&self, id: &str) -> bool {
         let prompted = self.prompted().map(|turn| &turn.turn);
         let background = self.background().map(|turn| &turn.turn);
@@ -158,7 +144,6 @@ impl SessionTurns {
         open.any(|turn| turn.has_call(id))
     }
 
-    /// Returns the open turn in the form that clients receive.
     pub fn described(&self) -> Option<RunningTurn> {
         let prompted = self.prompted().map(|running| RunningTurn {
             turn_id: running.turn_id.clone(),
@@ -212,7 +197,6 @@ impl SessionTurns {
         }
     }
 
-    /// Calls `act` on the turn with this id, if it is open.
     pub fn with_turn_of(
         &mut self,
         turn_id: &str,
@@ -227,7 +211,6 @@ impl SessionTurns {
         }
     }
 
-    /// Notifies the clients of the running tool and of what the session waits for.
     pub fn notify_activity(
         &self,
         waiting_for: Option<Waiting>,
@@ -281,7 +264,6 @@ impl SessionTurns {
         }
     }
 
-    /// Notes the time of a change of a tool call in the running turn.
     pub fn note_tool(&mut self, id: &str, now: Instant) {
         if let Some(running) = self.prompted_mut()
             && let Some(trace) = &mut running.trace
@@ -291,13 +273,11 @@ impl SessionTurns {
         }
     }
 
-    /// Returns `true` if tools of the running turn ran without a permission request.
     pub fn has_unapproved_runs(&self) -> bool {
         self.prompted()
             .is_some_and(|running| running.turn.has_unapproved_runs())
     }
 
-    /// Drops the tools that ran without a permission request.
     pub fn forget_unapproved_runs(&mut self) {
         if let Some(running) = &mut self.prompted {
             running.turn.forget_unapproved_runs();

@@ -8,13 +8,10 @@ use serde::Serialize;
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UndeliveredFeedback {
-    /// Id of the question that was answered.
     pub question_id: String,
-    /// Id of the tool call that the question concerns, if any.
     pub tool_call_id: Option<String>,
     /// Title of the tool call or question.
     pub title: Option<String>,
-    /// `true` if the answer was an approval.
     pub approved: bool,
     /// The feedback as the user wrote it.
     pub feedback: String,
@@ -23,7 +20,6 @@ pub struct UndeliveredFeedback {
 }
 
 impl UndeliveredFeedback {
-    /// Creates the record of feedback on the question of a ledger entry.
     #[must_use]
     pub fn new(entry: &LedgerEntry, approved: bool, feedback: &Feedback) -> Self {
         Self {

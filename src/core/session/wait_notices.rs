@@ -20,7 +20,6 @@ const SILENT_TURN: Duration = Duration::from_secs(10);
 /// Time after which an agent that does not read its stdin is reported as stuck.
 const STUCK: Duration = Duration::from_secs(1);
 
-/// Notifies the clients of what the session waits for.
 pub fn notify_wait(talk: &mut Conversation, is_serving: bool, cx: &mut Cx<'_>) {
     let connection = cx.agent.connection.as_deref();
     let waiting = waiting_for(
@@ -78,7 +77,6 @@ pub fn waiting_for(
     Some(waiting(stage, party, elapsed, note))
 }
 
-/// Returns `true` if the session waits for the start of its agent.
 pub fn waits_for_start(talk: &Conversation) -> bool {
     talk.idle_timer.is_none() && talk.is_opening()
 }

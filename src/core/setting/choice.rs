@@ -3,7 +3,6 @@
 use crate::core::error::{Error, ErrorKind, clip};
 use serde_json::{Value, json};
 
-/// A value that the agent offers.
 #[derive(Clone, Copy)]
 pub struct SettingChoice<'a> {
     pub id: &'a str,
@@ -74,7 +73,6 @@ pub fn find<'a>(
     Ok(None)
 }
 
-/// Returns the error for a text that matches no choice.
 pub fn not_offered(field: &str, word: &str, choices: &[SettingChoice<'_>]) -> Error {
     let why = if choices.is_empty() {
         format!("{field}: the agent offers no choices in this session")
@@ -87,7 +85,6 @@ pub fn not_offered(field: &str, word: &str, choices: &[SettingChoice<'_>]) -> Er
     invalid_setting(field, why, data(choices))
 }
 
-/// Returns the error for an invalid value, with the available choices as data.
 pub fn invalid_setting(field: &str, message: String, choices: Value) -> Error {
     let error = Error::new(ErrorKind::InvalidParams, message);
     error.with("field", field).with("choices", choices)

@@ -51,7 +51,6 @@ pub const MODELS: ListFields = ListFields {
 pub enum ReportedForm {
     /// Current entry of the list.
     List,
-    /// Values of the options.
     Options,
 }
 
@@ -63,7 +62,6 @@ pub fn mode(state: &StateMembers) -> Option<String> {
         .or_else(|| option_value(state, &MODES))
 }
 
-/// Returns `true` if a session has a mode with this id.
 pub fn offers_mode(state: &StateMembers, id: &str) -> bool {
     offered(state, &MODES).iter().any(|mode| mode.id == id)
 }

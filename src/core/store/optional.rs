@@ -19,7 +19,6 @@ pub struct OptionalStore {
     report: FailureHandler,
 }
 
-/// Function that is called with each failure.
 #[derive(Clone)]
 struct FailureHandler(Arc<dyn Fn(Error) + Send + Sync>);
 

@@ -8,7 +8,6 @@ use std::ops::Range;
 /// Maximum bytes stored per session; above it the oldest half is dropped.
 const MAX_BYTES: usize = 32 << 20;
 
-/// Store that keeps sessions in memory only.
 #[derive(Debug, Default)]
 pub struct MemoryStore;
 

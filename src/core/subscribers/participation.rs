@@ -2,12 +2,9 @@
 
 use crate::proto::wire::{OnDisconnect, Role};
 
-/// Part that a client takes in a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Participation {
-    /// Role of the client.
     pub role: Role,
-    /// Effect of the client's departure.
     pub on_disconnect: OnDisconnect,
 }
 

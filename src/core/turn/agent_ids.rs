@@ -31,7 +31,6 @@ const MAX_DECIDED: usize = 256;
 /// Record of a call of an ended turn.
 #[derive(Debug, Clone)]
 pub struct EndedCall {
-    /// Name of the tool.
     pub name: String,
     /// `true` if the agent requested permission for it, or it was judged otherwise.
     pub asked: bool,
@@ -101,7 +100,6 @@ impl AgentIds {
         }
     }
 
-    /// Adds the ids of messages.
     #[must_use]
     pub fn with_messages(mut self, ids: Vec<String>) -> Self {
         self.messages = ids;
@@ -163,7 +161,6 @@ impl AgentIds {
         }
     }
 
-    /// Returns the ids for the turn of a subagent.
     #[must_use]
     pub fn for_subagent(&self) -> Self {
         Self {
@@ -200,7 +197,6 @@ impl AgentIds {
         own.or_else(decided)
     }
 
-    /// Returns the name of the tool that was called with this id.
     pub fn tool(&self, id: &str) -> Option<&str> {
         let call = self.tools.get(*self.calls.get(id)?);
         call.map(|call| call.name.as_str())

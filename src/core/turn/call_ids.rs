@@ -23,15 +23,12 @@ const MAX_RENAMED: usize = 256 << 10;
 /// State of a call in the open turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallState {
-    /// The call has not ended.
     Open,
     /// The call completed or failed.
     Ended,
-    /// Permission for the call was refused.
     Denied,
 }
 
-/// Uses of an id.
 #[derive(Debug, Clone, Copy, Default)]
 struct Uses {
     /// Number of calls; an id that was made here counts as used once.
@@ -228,7 +225,6 @@ impl CallIds {
         self.has_made && self.uses.get(&hash(id)).is_some_and(|uses| uses.is_made)
     }
 
-    /// Counts a use of an id; returns the number of its uses.
     fn count(&mut self, id: &str) -> u32 {
         let uses = self.uses.entry(hash(id)).or_default();
         uses.count = uses.count.saturating_add(1);

@@ -46,7 +46,6 @@ impl Turn {
         turn.is_some_and(|turn| turn.tools.repeats(id, update))
     }
 
-    /// Takes out the agent's ids of messages, tool calls and subagents.
     pub fn take_agent_ids(&mut self) -> AgentIds {
         let messages = self.messages.take_ids();
         let infos = self.subagents.take_infos();
@@ -59,7 +58,6 @@ impl Turn {
         )
     }
 
-    /// Iterates over the agent's ids of the subagents.
     pub fn subagent_ids(&self) -> impl Iterator<Item = &str> {
         self.subagents.iter().map(Subagent::id)
     }

@@ -28,7 +28,6 @@ impl Turn {
         });
     }
 
-    /// Ends a turn for which the agent reports no outcome.
     pub fn finish_unreported(&mut self, view: &mut impl TurnView) {
         self.close(SettleReason::TurnEnded, view);
         view.event(&TurnEvent::FinishedUnreported);

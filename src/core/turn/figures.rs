@@ -8,10 +8,8 @@ use crate::proto::wire::TokenUsage;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Figures that the agent reported in a turn.
 #[derive(Debug, Default)]
 pub struct TurnFigures {
-    /// Last context figures.
     context: Option<Box<RawValue>>,
     cost: Option<f64>,
     usage: Option<TokenUsage>,
@@ -34,7 +32,6 @@ impl TurnFigures {
         self.num_turns
     }
 
-    /// Context figures, as last reported in this turn.
     pub fn context_figures(&self) -> Option<Value> {
         self.context.as_deref().map(value)
     }
@@ -50,7 +47,6 @@ impl TurnFigures {
         Some(self.context.insert(figures))
     }
 
-    /// Adds cost, usage and agent turns of an attempt.
     pub(super) fn account(&mut self, end: &TurnEnd) {
         self.cost = end.cost.or(self.cost);
         self.num_turns = sum(self.num_turns, end.num_turns);

@@ -4,7 +4,6 @@ use super::SUMMARY_LIMIT;
 use crate::core::event::{MessagePiece, MessageRole};
 use crate::proto::json::{JsonStr, Surrogates};
 
-/// Messages of a turn.
 #[derive(Debug, Default)]
 pub struct Messages {
     /// `true` once the agent sent output that a user can see.
@@ -95,12 +94,10 @@ impl Messages {
         self.has_output = false;
     }
 
-    /// Takes out the agent's ids of the messages.
     pub fn take_ids(&mut self) -> Vec<String> {
         std::mem::take(&mut self.ids)
     }
 
-    /// Returns the kept text of the answer.
     pub fn all_text(&self) -> &str {
         &self.text
     }

@@ -21,13 +21,11 @@ const MAX_OPEN: usize = 1000;
 /// Maximum number of tool calls in a turn. More are not passed on.
 const MAX_CALLS: usize = 1000;
 
-/// State of the chunks that were passed on.
 #[derive(Debug, Default)]
 pub struct PassedChunks {
     /// Open blocks in their order: `text` or `reasoning`, and the id.
     blocks: Vec<(&'static str, String)>,
     calls: Vec<PassedCall>,
-    /// Number of the calls before the open step.
     calls_before_step: usize,
     /// Size of the inputs and results that are kept for the summary, in bytes.
     kept: usize,
@@ -37,7 +35,6 @@ pub struct PassedChunks {
     unknown_runs: Vec<String>,
 }
 
-/// Tool call in the chunks.
 #[derive(Debug)]
 struct PassedCall {
     id: String,
@@ -61,7 +58,6 @@ struct PassedCall {
     omitted: (u64, u64),
 }
 
-/// Reports of an endpoint that a call ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum RunReport {
     None,
@@ -69,14 +65,12 @@ enum RunReport {
     Ran,
 }
 
-/// Progress of a tool call.
 #[derive(Debug, PartialEq, Eq)]
 enum CallState {
     Input,
     Available,
     /// Permission was requested under this id.
     Asked(String),
-    /// Permission was refused.
     Refused,
     Settled,
 }
@@ -85,7 +79,6 @@ enum CallState {
 const MAX_RAW_INPUT: usize = 1 << 20;
 
 impl PassedChunks {
-    /// Returns `true` if a tool was called.
     pub fn has_calls(&self) -> bool {
         !self.calls.is_empty()
     }
@@ -116,7 +109,6 @@ impl PassedChunks {
         }
     }
 
-    /// Iterates over the ids of the calls.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.calls.iter().map(|call| call.id.as_str())
     }

@@ -141,7 +141,6 @@ impl Turn {
         self.tools.ask(permission, subject, automatic, view)
     }
 
-    /// Applies the decision on a question of this turn.
     pub fn decide(&mut self, question: &Question, decision: &Decision, view: &mut impl TurnView) {
         self.tools
             .decide_calls(&question.calls, &question.id, decision);
@@ -173,7 +172,6 @@ impl Turn {
         }
     }
 
-    /// Adds an elicitation to a permission request.
     pub fn attach_elicitation(
         &mut self,
         question: &mut Question,
@@ -222,7 +220,6 @@ impl Turn {
         self.tools.url_completed(id, view) || self.subagents.url_completed(id, view)
     }
 
-    /// Returns the call that a question concerns, in the form that clients receive.
     pub fn asked(&self, question: &Question) -> Option<AskedTool> {
         let subagent = question.subagent.as_deref();
         let asks = subagent.and_then(|id| self.subagents.turn(id));

@@ -10,7 +10,6 @@ use crate::proto::wire::OfferedOption;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Subagents of a turn.
 #[derive(Debug, Default)]
 pub struct Subagents {
     all: Vec<Subagent>,
@@ -41,7 +40,6 @@ impl Subagents {
         }
     }
 
-    /// Takes out the reported information on the subagents.
     pub fn take_infos(&mut self) -> impl Iterator<Item = (String, Map<String, Value>)> {
         let infos = self.all.iter_mut();
         infos.map(|s| (s.id.clone(), std::mem::take(&mut s.info)))
@@ -124,7 +122,6 @@ impl Subagents {
         });
     }
 
-    /// Applies a permission request of a subagent.
     pub fn ask(
         &mut self,
         id: &str,
@@ -141,7 +138,6 @@ impl Subagents {
         question
     }
 
-    /// Applies the decision on a subagent's question.
     pub fn decide(&mut self, question: &Question, decision: &Decision, view: &mut impl TurnView) {
         if let Some(at) = self.place(question.subagent.as_deref()) {
             self.change(at, view, |turn, view| {
@@ -165,7 +161,6 @@ impl Subagents {
         }
     }
 
-    /// Adds an elicitation to a subagent's permission request.
     pub fn attach_elicitation(
         &mut self,
         question: &mut Question,
@@ -181,7 +176,6 @@ impl Subagents {
         }
     }
 
-    /// Applies an elicitation of a subagent.
     pub fn elicit(
         &mut self,
         id: &str,
@@ -224,7 +218,6 @@ impl Subagents {
         self.all.iter()
     }
 
-    /// Iterates over the turns of all subagents.
     pub fn turns(&self) -> impl Iterator<Item = &Turn> {
         self.all.iter().map(|subagent| &subagent.turn)
     }

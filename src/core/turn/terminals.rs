@@ -8,7 +8,6 @@ use crate::core::tail::{Tail, end};
 use crate::proto::json::{Members, value};
 use serde_json::{Map, Value};
 
-/// Terminals of a turn.
 #[derive(Debug, Default)]
 pub struct Terminals(Vec<Terminal>);
 
@@ -31,7 +30,6 @@ const KEPT_OUTPUT: usize = 1024 * 1024;
 const RESULT_LIMIT: usize = 64 * 1024;
 
 impl Terminals {
-    /// Applies the agent's report of a terminal.
     pub fn update(&mut self, update: &TerminalUpdate<'_>, view: &mut impl TurnView) {
         let of_call = |t: &Terminal| t.named == update.id && t.tool == update.tool;
         let known = self.0.iter().rposition(of_call);
@@ -130,7 +128,6 @@ impl Terminals {
         Some(format!("{dots}{kept}"))
     }
 
-    /// Iterates over the ids of the calls that have terminals.
     pub fn calls(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|t| t.tool.as_str())
     }

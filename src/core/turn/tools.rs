@@ -29,12 +29,10 @@ pub struct Activity<'a> {
     pub description: &'a str,
 }
 
-/// Reason why open calls are settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettleReason {
     /// The agent ended the turn without a result of the call.
     TurnEnded,
-    /// The client cancelled the turn.
     Cancelled,
     /// The turn or the attempt failed.
     Failed,
@@ -43,7 +41,6 @@ pub enum SettleReason {
 }
 
 impl SettleReason {
-    /// Returns the reason as text for the user.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -68,7 +65,6 @@ pub struct Tools {
     /// Indices of the unsettled calls, in the order of their first appearance.
     open: Vec<usize>,
     asked: u32,
-    /// URL elicitations of the turn.
     url_elicitations: Vec<UrlElicitation>,
     failed_last: Option<usize>,
     /// Indices of the calls that ran without a permission request, until they are judged.
@@ -219,7 +215,6 @@ impl Tools {
         }
     }
 
-    /// Settles every open call.
     pub fn settle(&mut self, why: SettleReason, view: &mut impl TurnView) {
         self.open.clear();
         for call in &mut self.calls {

@@ -12,7 +12,6 @@ use std::borrow::Cow;
 /// Last event of a stream.
 const DONE: &str = "[DONE]";
 
-/// Reader of an answer.
 #[derive(Debug, Default)]
 pub struct UiStreamBody {
     caller: Caller,
@@ -22,7 +21,6 @@ pub struct UiStreamBody {
     end: Option<MessageEnd>,
 }
 
-/// How the endpoint ended its message.
 #[derive(Debug)]
 enum MessageEnd {
     Finish(Option<String>),
@@ -31,7 +29,6 @@ enum MessageEnd {
 }
 
 impl UiStreamBody {
-    /// Creates the reader of an answer.
     #[must_use]
     pub fn new(caller: Caller) -> Self {
         Self {

@@ -50,7 +50,6 @@ pub struct ChunkState {
 }
 
 impl ChunkState {
-    /// Creates the state before the first chunk.
     #[must_use]
     pub fn new(dialect: &'static str) -> Self {
         Self {
@@ -68,7 +67,6 @@ impl ChunkState {
         }
     }
 
-    /// Returns the view that writes to `sink`.
     pub fn view<'a, S: ChunkSink>(&'a mut self, sink: &'a mut S) -> ChunkView<'a, S> {
         ChunkView { state: self, sink }
     }

@@ -50,7 +50,6 @@ pub(super) fn tool_whole<'a>(
     }
 }
 
-/// Parses an object; `None` if it does not match the type.
 pub fn object<'a, T: serde::Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }
@@ -71,12 +70,10 @@ pub fn message_id(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     (id != NO_CALL_ID).then_some(id)
 }
 
-/// Returns `true` for an object.
 pub fn is_object(raw: &RawValue) -> bool {
     raw.get().starts_with('{')
 }
 
-/// Returns the text of a block.
 pub fn said<'a>(block: &claude::Block<'a>) -> Option<JsonStr<'a>> {
     block.text.or(block.thinking).and_then(JsonStr::new)
 }

@@ -7,7 +7,6 @@
 use crate::proto::json::{JsonStr, to_raw};
 use serde_json::value::RawValue;
 
-/// Content of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockKind {
     Answer,
@@ -81,7 +80,6 @@ impl Block {
         )
     }
 
-    /// Returns the text received so far.
     pub fn received(&self) -> String {
         let json = format!("\"{}\"", self.received);
         let raw = RawValue::from_string(json).unwrap_or_else(|_| RawValue::NULL.to_owned());
@@ -286,7 +284,6 @@ impl MessageSource {
     }
 }
 
-/// Encodes a text as a JSON string.
 pub fn json(text: &str) -> Box<RawValue> {
     to_raw(&text)
 }

@@ -83,7 +83,6 @@ impl DeltaShape {
     }
 }
 
-/// Runs of deltas of a process.
 #[derive(Debug, Default)]
 pub(super) struct DeltaRuns {
     /// Shape of the last frame with a delta of a text block.
@@ -134,7 +133,6 @@ impl DeltaRuns {
         })
     }
 
-    /// Records the texts of a run that was handled.
     pub(super) fn note(&self, run: &UpdateRun<'_>, speakers: &mut Speakers) {
         let line = run.original.line;
         let shape = self.shape.as_ref();

@@ -34,7 +34,6 @@ impl Speakers {
         &mut self.0[at]
     }
 
-    /// Returns the message of a stream frame.
     pub(super) fn message(
         &mut self,
         frame: &Frame<'_>,

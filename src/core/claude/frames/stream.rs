@@ -16,7 +16,6 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 impl Frames {
-    /// Handles an event of the model's stream.
     pub(super) fn stream<'a>(&mut self, frame: &Frame<'a>, out: &mut LineSink<'a, '_>) {
         let Some(event) = &frame.event else {
             return out.unread();

@@ -29,12 +29,10 @@ struct Task {
 }
 
 impl SystemReports {
-    /// Facts about the session that the CLI reported.
     pub(super) fn facts_mut(&mut self) -> &mut Facts {
         &mut self.facts
     }
 
-    /// Ends the turn.
     pub(super) fn turn_over(&mut self) {
         self.compaction = None;
     }

@@ -140,7 +140,6 @@ fn words(content: Option<&RawValue>) -> Option<JsonStr<'_>> {
     }
 }
 
-/// Returns the metadata of this call's result.
 fn meta_of<'a>(all: Option<&'a RawValue>, call: &str) -> Option<&'a RawValue> {
     let all: Vec<&'a RawValue> = object(all)?;
     all.into_iter().find(|raw| {

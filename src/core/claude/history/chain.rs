@@ -83,12 +83,10 @@ impl Chain {
         Ok(())
     }
 
-    /// Counts a line that was read after a repair.
     pub fn count_repaired(&mut self, faults: Faults) {
         count_repaired(faults, &mut self.faults);
     }
 
-    /// Counts a line that is given up.
     pub fn count_lost(&mut self, line: &LostLine<'_>) {
         line.count(&mut self.faults);
     }
@@ -164,7 +162,6 @@ fn kind(link: &Link<'_>) -> RecordKind {
     }
 }
 
-/// Returns `true` if the content of a message has tool results.
 pub fn has_results(content: &RawValue) -> bool {
     let blocks: Vec<Block<'_>> = serde_json::from_str(content.get()).unwrap_or_default();
     blocks.iter().any(|block| word(block.kind) == "tool_result")

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 /// Text in the user's name, by origin.
 #[derive(Debug, PartialEq, Eq)]
 pub enum UserText<'a> {
-    /// Text that the user wrote.
     Typed(Cow<'a, str>),
     /// Output of a command that the user ran.
     Printed(&'a str),
@@ -27,7 +26,6 @@ const PRINTED: &[&str] = &[
     "bash-stdout",
 ];
 
-/// Classifies a text.
 pub fn user_text(text: &str) -> UserText<'_> {
     let said = without_reminders(text);
     let start = said.trim_start();

@@ -25,18 +25,15 @@ pub(super) enum PendingControl {
     Withdraw,
     Set {
         call: CallId,
-        /// Mode that is set.
         mode: Option<String>,
     },
 }
 
 impl SentControls {
-    /// Sets the id before that of the first request.
     pub(super) fn number_from(&mut self, before_first: u64) {
         self.last_id = before_first;
     }
 
-    /// Writes a request.
     pub(super) fn send(&mut self, pending: PendingControl, request: &Value, out: &mut Vec<u8>) {
         self.last_id += 1;
         self.pending.insert(self.last_id, pending);
@@ -45,7 +42,6 @@ impl SentControls {
         write(&frame, out);
     }
 
-    /// Writes an interrupt of the turn.
     pub(super) fn interrupt(&mut self, out: &mut Vec<u8>) {
         self.send(
             PendingControl::Interrupt,
@@ -60,7 +56,6 @@ impl SentControls {
         self.send(PendingControl::Withdraw, &request, out);
     }
 
-    /// Removes the request with an id.
     pub(super) fn take(&mut self, id: u64) -> Option<PendingControl> {
         self.pending.remove(&id)
     }

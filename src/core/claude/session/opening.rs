@@ -45,7 +45,6 @@ impl SessionOpening {
         self.call
     }
 
-    /// MCP servers that the process has not accepted yet.
     pub(super) fn servers(&self) -> Option<&Value> {
         self.servers.as_ref()
     }
@@ -67,7 +66,6 @@ impl SessionOpening {
         Ok(())
     }
 
-    /// Handles the state that the process has reported.
     pub(super) fn initialized(&mut self, state: Members<'static>) {
         self.state = Some(state);
     }
@@ -78,7 +76,6 @@ impl SessionOpening {
         self.failures = failures;
     }
 
-    /// Returns `true` if nothing is missing.
     pub(super) fn is_complete(&self) -> bool {
         !self.history && self.servers.is_none() && self.state.is_some()
     }

@@ -70,7 +70,6 @@ impl CliRequests {
         Ok(())
     }
 
-    /// Handles a request that the CLI has withdrawn.
     pub fn withdraw(&mut self, child: Child, frame: &Frame<'_>, events: &mut Vec<AgentEvent<'_>>) {
         let Some(id) = frame.request_id else {
             return;
@@ -102,7 +101,6 @@ impl CliRequests {
         permission_requests::rewritten(asked, input)
     }
 
-    /// Responds whether a reported tool call may run.
     pub fn answer_hook(&mut self, key: &RequestKey, effect: Effect, out: &mut Vec<u8>) {
         if let Some(at) = self.calls.iter().position(|id| *id == key.id) {
             self.calls.remove(at);
@@ -115,7 +113,6 @@ fn respond(id: &RawValue, answer: &RawValue, out: &mut Vec<u8>) {
     write_response(id, "success", "response", &answer, out);
 }
 
-/// Responds to a request with an error.
 pub(super) fn refuse(id: &RawValue, error: &str, out: &mut Vec<u8>) {
     write_response(id, "error", "error", &error, out);
 }

@@ -16,7 +16,6 @@ struct SteeringMessage {
 }
 
 impl Steering {
-    /// Adds a message that was sent.
     pub(super) fn add(&mut self, uuid: String) {
         self.0.push(SteeringMessage {
             uuid,

@@ -14,13 +14,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 impl CliSession {
-    /// Sends a message into the running turn.
     pub fn steer(&mut self, uuid: String, content: Vec<Value>, out: &mut Vec<u8>) {
         self.send_user(&uuid, content, out);
         self.steering.add(uuid);
     }
 
-    /// Writes a message of the user.
     pub(super) fn send_user(&self, uuid: &str, content: Vec<Value>, out: &mut Vec<u8>) {
         let mut frame = json!({
             "type": "user",
@@ -54,7 +52,6 @@ impl CliSession {
         }
     }
 
-    /// Handles the start of the prompt's turn.
     pub(super) fn prompt_begins(&mut self, events: &mut Vec<AgentEvent<'_>>, out: &mut Vec<u8>) {
         let Some(prompt) = &mut self.prompt else {
             return;
@@ -70,7 +67,6 @@ impl CliSession {
         }
     }
 
-    /// Interrupts the turn.
     pub fn cancel(&mut self, out: &mut Vec<u8>) {
         if let Some(prompt) = &mut self.prompt {
             prompt.cancelled = true;

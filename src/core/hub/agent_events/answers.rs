@@ -58,7 +58,6 @@ pub(super) fn closed(
     }
 }
 
-/// Handles the new id that an agent has given to a session.
 pub(super) fn session_renamed(
     router: &mut Router,
     agent: AgentRef,

@@ -103,7 +103,6 @@ impl AgentEvents {
         self.agent_gone(router, agent, &error, cx);
     }
 
-    /// Handles the end of the agent's connection.
     fn agent_gone(
         &mut self,
         router: &mut Router,
@@ -203,7 +202,6 @@ impl AgentEvents {
         }
     }
 
-    /// Handles an agent process that could not be started.
     pub(super) fn process_not_started(
         &mut self,
         router: &mut Router,

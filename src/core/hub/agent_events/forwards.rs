@@ -36,7 +36,6 @@ pub(in crate::core::hub) struct AcpForwards(BTreeMap<ClientRequestId, OpenForwar
 struct OpenForward {
     client: ClientId,
     agent: AgentRef,
-    /// Number of the agent's connection.
     connection: u64,
     key: RequestKey,
 }
@@ -190,7 +189,6 @@ impl AcpForwards {
     }
 }
 
-/// Handles the result of a request that was passed on to the agent.
 pub(super) fn forwarded_answered(
     agents: &mut Agents,
     agent: AgentRef,

@@ -220,7 +220,6 @@ impl AgentEvents {
         None
     }
 
-    /// Reads one line.
     pub(super) fn line<'a>(
         &mut self,
         router: &mut Router,

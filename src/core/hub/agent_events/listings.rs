@@ -72,7 +72,6 @@ impl Listings {
         Ok(())
     }
 
-    /// Requests the cards that a list needs.
     fn request_cards(
         &mut self,
         router: &mut Router,
@@ -214,7 +213,6 @@ impl Listings {
         }
     }
 
-    /// Ends the wait for the lists of agents that have reached the time limit.
     pub(in crate::core::hub) fn time_out(&mut self, router: &mut Router, cx: &mut HubCx<'_>) {
         let (due, left) = std::mem::take(&mut self.0)
             .into_iter()
@@ -262,7 +260,6 @@ impl Listings {
         self.0.iter().filter_map(|listing| listing.until).min()
     }
 
-    /// Extends the waits for lists.
     pub(in crate::core::hub) fn postpone(&mut self, by: Duration) {
         for until in self
             .0
@@ -273,7 +270,6 @@ impl Listings {
         }
     }
 
-    /// Returns `true` while the list of an agent is read.
     pub(in crate::core::hub) fn reads_list_of(&self, agent: AgentRef) -> bool {
         self.0.iter().any(|listing| listing.agent == agent)
     }
@@ -340,7 +336,6 @@ fn add_foreign(
     }));
 }
 
-/// Returns the requested page.
 fn page(mut infos: Vec<SessionInfo>, p: &ListSessionsParams) -> ListSessionsResult {
     infos.sort_by(|a, b| order(b).cmp(&order(a)));
     if let Some(after) = p.cursor.as_deref().and_then(position) {

@@ -14,7 +14,6 @@ use crate::core::session::RequestOfAgent;
 use crate::core::sessions::Sessions;
 use tracing::{debug, warn};
 
-/// Routes the report that the user has visited the address of an elicitation.
 pub(super) fn url_completed(sessions: &mut Sessions, id: &str, cx: &mut HubCx<'_>) {
     let mut known = false;
     sessions.for_each_awake(|session| {

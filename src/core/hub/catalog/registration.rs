@@ -53,7 +53,6 @@ impl Catalog {
         self.scopes.share_command(agents, shared, agent, gives_list);
     }
 
-    /// Adds the agent that a client defines.
     pub(in crate::core::hub) fn register(
         &mut self,
         router: &mut Router,

@@ -70,24 +70,20 @@ impl Scope {
         complete(definition, &self.settings, &self.services)
     }
 
-    /// Returns the client's own definition of the default agent.
     fn default_definition(&self) -> AgentDefinition {
         self.complete(self.settings.default_agent.clone())
     }
 }
 
 impl Scopes {
-    /// Sets the client whose call is being handled or answered.
     pub(in crate::core::hub) fn set_caller(&mut self, client: ClientId) {
         self.caller = client;
     }
 
-    /// Returns the client whose call is being handled or answered.
     pub(in crate::core::hub) fn caller(&self) -> ClientId {
         self.caller
     }
 
-    /// Removes a client that has left.
     pub(in crate::core::hub) fn remove(&mut self, client: ClientId) {
         self.all.remove(&client);
         self.refused.remove(&client);
@@ -111,7 +107,6 @@ impl Scopes {
         }
     }
 
-    /// Forgets the tools that clients refused in a session that is removed.
     pub(in crate::core::hub) fn forget_refused(&mut self, session: &str) {
         for own in self.refused.values_mut() {
             own.remove(session);
@@ -194,7 +189,6 @@ impl Scopes {
         own.map_or(Agents::DEFAULT, |scope| scope.default)
     }
 
-    /// Returns the settings of the client whose call is being handled.
     pub(in crate::core::hub) fn caller_settings<'a>(&'a self, shared: &'a Shared) -> &'a Settings {
         let own = self.of_caller();
         own.map_or(&shared.settings, |scope| &scope.settings)
@@ -485,7 +479,6 @@ impl Scopes {
         complete(definition, settings, &self.caller_services())
     }
 
-    /// Returns the services of the client whose call is being handled.
     fn caller_services(&self) -> ClientServices {
         let own = self.of_caller();
         own.map(|scope| scope.services.clone()).unwrap_or_default()

@@ -26,7 +26,6 @@ pub(super) struct ProgramSearch {
     answer: SearchAnswer,
 }
 
-/// Agent of a list.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ListedAgent {
     Machine(AgentRef),
@@ -34,7 +33,6 @@ pub(super) enum ListedAgent {
     BuiltIn(&'static BuiltinAgent),
 }
 
-/// Result of a search.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SearchAnswer {
     List,
@@ -42,14 +40,12 @@ pub(super) enum SearchAnswer {
 }
 
 impl ProgramSearch {
-    /// Returns the client that waits for the search.
     pub(super) fn client(&self) -> ClientId {
         self.token.client
     }
 }
 
 impl Catalog {
-    /// Lists the agents.
     pub(in crate::core::hub) fn list_agents(
         &mut self,
         router: &mut Router,
@@ -74,7 +70,6 @@ impl Catalog {
         self.search(router, token, listed, SearchAnswer::List);
     }
 
-    /// Describes an agent.
     pub(in crate::core::hub) fn get_agent(
         &mut self,
         router: &mut Router,

@@ -14,7 +14,6 @@ use crate::core::hub::router::Router;
 use crate::core::turn::with_call_id;
 use crate::proto::wire::Done;
 
-/// Runs a command of a client that speaks ACP.
 pub(super) fn acp_command(
     catalog: &Catalog,
     router: &mut Router,
@@ -38,7 +37,6 @@ pub(super) fn acp_command(
     }
 }
 
-/// Passes a message of a client on to the agent.
 pub(super) fn forward_to_agent(
     catalog: &Catalog,
     router: &mut Router,

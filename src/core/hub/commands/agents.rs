@@ -55,7 +55,6 @@ pub(super) fn disconnect(
     router.with_agent(agent, cx, |agent, cx| agent.disconnect(token, cx));
 }
 
-/// Answers with the state of an agent.
 pub(super) fn status(
     catalog: &Catalog,
     router: &mut Router,
@@ -70,7 +69,6 @@ pub(super) fn status(
     Ok(())
 }
 
-/// Answers with the environment of an agent.
 pub(super) fn environment(
     catalog: &Catalog,
     router: &mut Router,
@@ -84,7 +82,6 @@ pub(super) fn environment(
     Ok(())
 }
 
-/// Changes the environment of an agent.
 pub(super) fn update_environment(
     catalog: &mut Catalog,
     router: &mut Router,
@@ -104,7 +101,6 @@ pub(super) fn update_environment(
     Ok(())
 }
 
-/// Signs in to an agent.
 pub(super) fn authenticate(
     catalog: &mut Catalog,
     router: &mut Router,
@@ -121,7 +117,6 @@ pub(super) fn authenticate(
     Ok(())
 }
 
-/// Signs out of an agent.
 pub(super) fn logout(
     catalog: &Catalog,
     router: &mut Router,

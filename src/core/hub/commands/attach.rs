@@ -28,7 +28,6 @@ pub(super) fn attach(
     Ok(())
 }
 
-/// Ends the subscription of a client.
 pub(super) fn detach(
     catalog: &Catalog,
     router: &mut Router,
@@ -66,7 +65,6 @@ pub(super) fn session_clients(
     Ok(())
 }
 
-/// Checks that the role of a client allows a command.
 pub(super) fn check_role(
     catalog: &Catalog,
     router: &Router,
@@ -113,7 +111,6 @@ pub(super) fn must_exist(router: &Router, id: &str) -> Result<(), Error> {
     Err(no_session(id))
 }
 
-/// Returns `true` if a client that may only observe can call the command.
 fn is_open_to_observers(command: &Command) -> bool {
     match command {
         Command::Attach(p) => p.role != Some(Role::Controller),

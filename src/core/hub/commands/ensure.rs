@@ -114,7 +114,6 @@ pub(super) fn ensure(
     Ok(())
 }
 
-/// Adds a session that does not exist yet.
 fn add_session(
     router: &mut Router,
     id: &str,
@@ -142,7 +141,6 @@ fn add_session(
     Ok(())
 }
 
-/// Opening of a session that a call asks for.
 struct AskedOpening {
     waiter: Waiter,
     /// Options that the client asks for; see [`asked_options`].
@@ -151,7 +149,6 @@ struct AskedOpening {
     options: SessionOptions,
 }
 
-/// Begins the opening of a session with checked options.
 fn begin_ensured(
     router: &mut Router,
     id: &str,
@@ -256,7 +253,6 @@ pub(super) fn ask_options(catalog: &Catalog, router: &mut Router, id: &str) -> R
     Ok(())
 }
 
-/// Returns the checked options with which a session is to be opened.
 pub(super) fn checked_options(
     catalog: &Catalog,
     router: &Router,

@@ -79,7 +79,6 @@ pub(super) fn execute(
     prompts::prompt(catalog, router, reads, limits, token, prompt, cx)
 }
 
-/// Returns the id of a session that does not exist yet.
 pub(super) fn new_session_id(router: &mut Router, given: Option<String>) -> Result<String, Error> {
     let Some(id) = given else {
         return Ok(router.shared_mut().next_id("execute"));

@@ -111,7 +111,6 @@ impl AcpReplays {
         replays.any(|replay| !clients.is_client_full(replay.token.client))
     }
 
-    /// Drops the replays of a client that has left.
     pub(super) fn forget(&mut self, client: ClientId) {
         self.0.retain(|replay| replay.token.client != client);
     }

@@ -278,7 +278,6 @@ impl LineReader for FileCall {
     }
 }
 
-/// Returns the requested page of all messages.
 fn page(messages: &ReplayedMessages, p: &ListMessagesParams) -> Result<ListMessagesResult, Error> {
     let limit = limit(p.limit, MESSAGES)?;
     let total = messages.len() as u64;

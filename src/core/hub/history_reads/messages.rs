@@ -22,7 +22,6 @@ pub(in crate::core::hub) struct MessageRead {
     session: String,
     /// Positions of the messages that are not read yet.
     places: Range<usize>,
-    /// `true` to read from the last message to the first.
     backwards: bool,
     requested: WantedMessages,
     /// Id of the next message, with the part of it that was read.
@@ -31,7 +30,6 @@ pub(in crate::core::hub) struct MessageRead {
     size: usize,
 }
 
-/// Messages that a call requests.
 #[derive(Debug)]
 pub(in crate::core::hub) enum WantedMessages {
     /// The last message of the assistant.

@@ -114,7 +114,6 @@ impl TurnReplays {
         (0..self.0.len()).any(|at| self.has_room(at, sessions, clients))
     }
 
-    /// Drops the replays of a client that has left.
     pub(super) fn forget(&mut self, client: ClientId) {
         self.0.retain(|turn| turn.token.client != client);
     }

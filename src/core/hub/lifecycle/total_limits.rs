@@ -20,7 +20,6 @@ pub(in crate::core::hub) struct TotalLimits {
     by_call: BTreeMap<Token, TotalLimit>,
 }
 
-/// Limit of a call.
 #[derive(Debug, Clone)]
 struct TotalLimit {
     until: Instant,
@@ -38,7 +37,6 @@ pub(in crate::core::hub) enum CallPlace {
 /// Limit that a client gives for a call.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::core::hub) struct GivenLimit {
-    /// The limit in milliseconds; `None` for no limit.
     pub timeout_ms: Option<u64>,
     /// Part of it that had passed before the call, in milliseconds.
     pub elapsed_ms: u64,
@@ -50,7 +48,6 @@ impl TotalLimits {
         self.by_call.values().map(|limit| limit.until).min()
     }
 
-    /// Takes the calls whose limit has passed.
     fn take_passed(&mut self, now: Instant) -> Vec<(Token, TotalLimit)> {
         let mut passed = Vec::new();
         self.by_call.retain(|token, limit| {
@@ -109,7 +106,6 @@ pub(in crate::core::hub) fn check(timeout_ms: Option<u64>) -> Result<(), Error> 
 }
 
 impl TotalLimits {
-    /// Drops the limits of the calls that are answered.
     pub(in crate::core::hub) fn drop_answered(&mut self, sessions: &Sessions, agents: &Agents) {
         if self.by_call.is_empty() {
             return;

@@ -5,7 +5,6 @@ use crate::core::effect::Effect;
 use crate::core::host::HostEvent;
 use crate::core::hub::cx::HubCx;
 
-/// Handles the result of an operation that was performed for an agent.
 pub fn handle(router: &mut Router, event: HostEvent, cx: &mut HubCx<'_>) {
     router.hosting.host.handle_event(event, cx.now);
     settle(router, cx);
@@ -55,7 +54,6 @@ fn sweep(router: &mut Router, id: &str, cx: &mut HubCx<'_>) {
     }
 }
 
-/// Shows new output of terminals.
 pub fn show_terminals(router: &mut Router, cx: &mut HubCx<'_>) {
     for (id, terminal) in router.hosting.host.unreported(cx.now) {
         router.with(&id, cx, |session, cx| {

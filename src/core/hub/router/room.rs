@@ -86,7 +86,6 @@ impl Unloaded {
         }
     }
 
-    /// Returns the clients of an unloaded session.
     pub fn subscribers(&self, id: &str) -> Option<&Subscribers> {
         self.released.get(id).map(|released| &released.subscribers)
     }
@@ -129,7 +128,6 @@ impl UnloadedSession {
         })
     }
 
-    /// Puts the state back into the session.
     fn restore(self, session: &mut SessionMachine) {
         session.talk.output.put_subscribers(self.subscribers);
         session.talk.terms.put_terms(self.terms);

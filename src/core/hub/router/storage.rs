@@ -120,7 +120,6 @@ pub fn store_limits(shared: &Shared) -> impl Iterator<Item = Instant> {
     waits.filter_map(|wait| wait.until)
 }
 
-/// Answers the calls that have reached their time limit for the store.
 pub fn time_out_store(router: &mut Router, cx: &mut HubCx<'_>) {
     let is_due = |wait: &PendingStoreReply| wait.until.is_some_and(|at| at <= cx.now);
     let waits = router.shared.pending_store_replies.iter();

@@ -8,12 +8,10 @@ use Position::Member;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
-/// Position of a value in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Position {
     /// Value of a member with this role; the members of an input and of its wrappers are at the top level.
     Member(MemberRole),
-    /// Word of a command.
     Word,
     /// Argument beside a command.
     Argument,
@@ -21,9 +19,7 @@ pub enum Position {
     Shown,
     /// Path in the displayed content, or in a parsed form of a command whose text is known otherwise.
     ShownPath,
-    /// URI in the displayed content.
     ShownUri,
-    /// Type of a displayed item.
     ShownType,
 }
 
@@ -55,7 +51,6 @@ struct Walk<'f> {
     deep: usize,
     /// `true` if a member around the value is not understood.
     is_below_unknown: bool,
-    /// `true` if the value is an element of a list.
     is_listed: bool,
 }
 
@@ -73,7 +68,6 @@ impl Walk<'_> {
         Err(E::custom("nested too deep"))
     }
 
-    /// Returns the position of a member of the current object.
     fn member(&mut self, key: &str) -> Position {
         let role = |is_top| MemberRole::of(key, self.group, is_top);
         match self.place {

@@ -52,7 +52,6 @@ struct Parser<'a> {
     commands: Vec<Vec<String>>,
 }
 
-/// Separator between a command and the next one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Separator {
     /// `;`, `&` or a line end: no further command is required.
@@ -74,7 +73,6 @@ impl Parser<'_> {
         Some(c)
     }
 
-    /// Returns the character before the next one.
     fn previous(&self) -> Option<char> {
         self.text[..self.at].chars().next_back()
     }
@@ -157,7 +155,6 @@ impl Parser<'_> {
         Some(separator)
     }
 
-    /// Parses the name of a command.
     fn name(&mut self) -> Option<String> {
         let rest = &self.text[self.at..];
         let is_letter = |c: char| c.is_ascii_alphanumeric() || "_./+-".contains(c);
@@ -203,7 +200,6 @@ impl Parser<'_> {
         matches!(self.peek(), None | Some(' ' | '\t' | '\n' | ';' | '|')).then_some(())
     }
 
-    /// Parses an argument.
     fn word(&mut self) -> Option<String> {
         let (start, mut word) = (self.at, String::new());
         while !self.is_word_end() {

@@ -1,6 +1,5 @@
 //! Differences in how shells read the same text.
 
-/// Way of reading a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,

@@ -106,7 +106,6 @@ enum Assigned {
     Not,
 }
 
-/// Returns whether a word assigns a variable.
 fn assigned(word: &str) -> Assigned {
     let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     let name = word.bytes().take_while(|b| is_name(*b)).count();

@@ -9,7 +9,6 @@ mod level;
 use super::dialect::{Braces, ShellDialect};
 use level::NestingLevel;
 
-/// Result of a reading.
 #[derive(Debug, Default)]
 pub struct Reading {
     /// Commands, each as its words without quotes, and again including the redirections between the words.
@@ -34,7 +33,6 @@ struct ShellReader<'a> {
 }
 
 impl Reading {
-    /// Reads a line as a shell of this dialect may read it.
     #[must_use]
     pub fn of(text: &str, dialect: ShellDialect) -> Self {
         let mut found = Self {

@@ -7,7 +7,6 @@ use crate::core::policy::invisible::visible;
 /// Maximum length of a pattern, in bytes: its compiled automaton is about a hundred times as large.
 pub const LONGEST: usize = 4096;
 
-/// Maximum nesting depth of `{a,b}`.
 const DEEPEST_BRACES: usize = 8;
 
 /// Rejects patterns that match no path, suggesting the intended form, and patterns that are too large to
@@ -120,7 +119,6 @@ fn never(text: &str, why: &str, form: &str) -> Result<(), String> {
     Err(format!("{text:?} matches no path: {why}; use {form:?}"))
 }
 
-/// Properties of the braces and commas in a pattern.
 struct Commas {
     /// Nesting depth of braces.
     deepest: usize,
@@ -159,7 +157,6 @@ impl Commas {
     }
 }
 
-/// Returns `true` if a text begins like a URL: `https://x`.
 fn has_scheme(text: &str) -> bool {
     let (scheme, _) = text.split_once("://").unwrap_or_default();
     let is_letter = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);

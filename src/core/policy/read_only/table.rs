@@ -7,7 +7,6 @@
 //! `-l` of diff, `-f` of tail, `--dirty` of git describe (it refreshes the index), `--show-signature` of git
 //! (it runs gpg), `-m` of git log (see [`VALUES`]).
 
-/// Operands that a program may have beside its options.
 #[derive(Debug, Clone, Copy)]
 pub enum Operands {
     /// Files, revisions or patterns, which are read.

@@ -203,7 +203,6 @@ impl Conversation {
         identity
     }
 
-    /// Ends the wait for late output.
     pub fn end_late_output(&mut self, cx: &mut Cx<'_>) {
         if let Some(running) = self.turns.prompted_mut() {
             running.late_output_until = None;

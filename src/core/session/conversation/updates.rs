@@ -76,7 +76,6 @@ impl Conversation {
         self.turns.identify_calls(subagent, update, log)
     }
 
-    /// Returns `true` if the agent may start tool call `call`.
     pub fn may_act(&self, call: &str) -> bool {
         self.agent_session().is_some() && self.abandoned.is_none() && self.turns.may_act(call)
     }

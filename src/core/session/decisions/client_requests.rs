@@ -132,7 +132,6 @@ impl Decisions {
         }
     }
 
-    /// Decides a request that no client can answer.
     pub fn decide_unanswerable(
         &mut self,
         id: ClientRequestId,
@@ -320,7 +319,6 @@ impl Decisions {
         }
     }
 
-    /// Decides the requests that no client answered in time.
     pub fn time_out_requests(&mut self, talk: &mut Conversation, cx: &mut Cx<'_>) {
         while let Some(open) = talk.output.requests_mut().take_due(cx.now) {
             let decision = match &open.about {
@@ -386,7 +384,6 @@ impl Decisions {
         }
     }
 
-    /// Ends the open request with this key.
     pub fn end_request(
         &mut self,
         key: &RequestKey,
@@ -410,7 +407,6 @@ impl Decisions {
         }
     }
 
-    /// Cancels all open requests of the session.
     pub fn cancel_requests(
         &mut self,
         by: &DecisionSource,
@@ -422,7 +418,6 @@ impl Decisions {
         }
     }
 
-    /// Cancels the open requests of one turn.
     pub fn cancel_requests_of(&mut self, turn_id: &str, talk: &mut Conversation, cx: &mut Cx<'_>) {
         while let Some(open) = talk
             .output

@@ -22,7 +22,6 @@ use crate::proto::wire::{AskedTool, LedgerEntry, OfferedKind, OfferedOption, Per
 use serde_json::value::RawValue;
 use tracing::warn;
 
-/// How a permission request is handled.
 enum PermissionRoute {
     Decided(Box<Decision>),
     /// A client is asked, because of this rule.
@@ -119,7 +118,6 @@ impl Decisions {
         }
     }
 
-    /// Asks the clients whether a tool may run.
     pub fn ask_permission(
         &mut self,
         mut asking: RequestDraft<'_>,

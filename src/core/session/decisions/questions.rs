@@ -22,7 +22,6 @@ use serde_json::value::RawValue;
 use tracing::debug;
 
 impl Decisions {
-    /// Sends an elicitation of the agent to the clients.
     pub fn elicitation(
         &mut self,
         subagent: Option<&str>,
@@ -97,7 +96,6 @@ impl Decisions {
         self.ask_user(asking, tool_call, original, talk, cx);
     }
 
-    /// Shows a notice that the policy declines a question to the user.
     pub fn show_declined_question(
         &mut self,
         turn_id: &str,
@@ -119,7 +117,6 @@ impl Decisions {
         notice.show(Some(turn_id), &mut talk.output, cx.clients);
     }
 
-    /// Sends a question for the user to the clients.
     pub fn ask_user(
         &mut self,
         asking: RequestDraft<'_>,
@@ -149,7 +146,6 @@ impl Decisions {
     }
 }
 
-/// Answers an elicitation of the agent.
 fn answer(key: &RequestKey, decision: &Decision, cx: &mut Cx<'_>) {
     if let Some(connection) = &mut cx.agent.connection {
         connection.answer(key, AgentAnswer::Elicitation(decision));

@@ -17,22 +17,18 @@ use crate::core::turn::{RunKind, UnapprovedRun};
 use crate::proto::wire::LedgerEntry;
 use tracing::info;
 
-/// Title of the notice about such a tool.
 pub const RAN_UNAPPROVED: &str = "The agent ran a tool without asking";
 
 /// Title of the notice about a tool that failed, was still open at the end of its turn, or cannot be read.
 pub const MAY_HAVE_RUN: &str = "The agent may have run a tool without asking";
 
-/// Title of the notice about a call of which something else is reported than was approved.
 pub const CHANGED: &str = "The agent changed a tool call after it was approved";
 
-/// Title of the notice about a call that succeeded although it was refused.
 pub const RAN_REFUSED: &str = "The agent reports that a tool ran although it was refused";
 
 /// Title of the notice about a call that was started after it was refused.
 pub const MAY_HAVE_RUN_REFUSED: &str = "The agent may have run a tool although it was refused";
 
-/// Titles of all notices about such tools.
 pub const RUN_NOTICES: [&str; 5] = [
     RAN_UNAPPROVED,
     MAY_HAVE_RUN,
@@ -42,7 +38,6 @@ pub const RUN_NOTICES: [&str; 5] = [
 ];
 
 impl Decisions {
-    /// Reports the tools that ran and were not approved as they ran.
     pub fn report_unapproved_runs(&mut self, talk: &mut Conversation, cx: &mut Cx<'_>) {
         let runs_tools = traits(cx.agent.spec.protocol).runs_tools;
         if !(runs_tools && cx.policy().may_restrict(talk.settings.options())) {
@@ -64,7 +59,6 @@ impl Decisions {
         self.report_unapproved_runs(talk, cx);
     }
 
-    /// Reports the open calls of the attempt at the prompt that ends.
     pub fn report_open_calls_of_attempt(&mut self, talk: &mut Conversation, cx: &mut Cx<'_>) {
         if let Some(turn_id) = talk.turns.prompted().map(|running| running.turn_id.clone()) {
             self.report_open_calls(&turn_id, talk, cx);

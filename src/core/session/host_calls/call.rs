@@ -13,12 +13,10 @@ use serde_json::json;
 use std::borrow::Cow;
 use std::time::Instant;
 
-/// Request of an agent that arrived.
 #[derive(Debug)]
 pub struct NewCall {
     /// Number of the agent connection.
     pub agent: u64,
-    /// The agent's key of the request.
     pub key: RequestKey,
     /// The request as an ACP agent sent it, for a client that speaks ACP.
     pub original: Option<AcpRequest>,
@@ -103,7 +101,6 @@ impl HostCall {
     }
 }
 
-/// Stage of a request.
 #[derive(Debug)]
 pub(super) enum HostStage {
     /// The policy or a client decides whether it is allowed.
@@ -112,11 +109,9 @@ pub(super) enum HostStage {
     Terminal,
     /// acpipe reads or writes a file.
     File,
-    /// A client carries it out.
     Client(Forwarded),
 }
 
-/// Request that was forwarded to a client.
 #[derive(Debug)]
 pub(super) struct Forwarded {
     pub id: ClientRequestId,
@@ -182,7 +177,6 @@ pub fn tool(ticket: Ticket, request: &HostRequest) -> Option<(&'static str, Tool
     Some((what, tool))
 }
 
-/// Returns the permission options for a file or terminal request.
 pub fn options() -> [PermissionOption; 2] {
     let option = |id: &str, name: &str, kind| PermissionOption {
         id: id.to_owned(),

@@ -15,10 +15,8 @@ use std::time::Instant;
 /// Method whose response arrives when a command ends.
 const WAIT_FOR_EXIT: &str = "terminal/waitForExit";
 
-/// Request that its client did not answer in time.
 #[derive(Debug, Clone, Copy)]
 pub struct Overdue {
-    /// The request.
     pub ticket: Ticket,
     pub id: ClientRequestId,
     pub client: ClientId,
@@ -37,13 +35,11 @@ impl HostCalls {
         forwarded.filter_map(|forwarded| forwarded.until)
     }
 
-    /// Iterates over the same deadlines for changes.
     pub fn deadlines_mut(&mut self) -> impl Iterator<Item = &mut Instant> {
         let forwarded = self.calls.values_mut().filter_map(HostCall::forwarded_mut);
         forwarded.filter_map(|forwarded| forwarded.until.as_mut())
     }
 
-    /// Returns the requests whose deadline has passed.
     pub fn overdue(&self, now: Instant) -> Vec<Overdue> {
         let of_client = |(ticket, call): (&Ticket, &HostCall)| {
             let forwarded = call.forwarded()?;

@@ -10,16 +10,13 @@ use std::collections::BTreeMap;
 /// leader, the client that the session works for.
 const MAX_CLIENT_TERMINALS: usize = 1024;
 
-/// Server of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostServer {
     /// A client that declared the capability.
     Client(ClientId),
-    /// acpipe itself.
     Acpipe,
 }
 
-/// Records which client has a terminal.
 pub(super) fn note(terminals: &mut BTreeMap<String, ClientId>, terminal: &str, client: ClientId) {
     if terminals.len() < MAX_CLIENT_TERMINALS {
         terminals.insert(terminal.to_owned(), client);

@@ -27,7 +27,6 @@ use std::sync::Arc;
 use tracing::warn;
 
 impl HostCalls {
-    /// Handles a request of the agent for a file or a terminal.
     pub fn host_request(
         &mut self,
         key: RequestKey,
@@ -199,7 +198,6 @@ impl HostCalls {
         decisions.permission((what, Some(ticket)), None, &question, talk, cx);
     }
 
-    /// Carries out the decisions on file and terminal requests.
     pub fn do_host_decisions(
         &mut self,
         decisions: &mut Decisions,

@@ -22,14 +22,11 @@ pub struct UpdateOrigin<'a> {
 /// Turns that run while an update arrives.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UpdateTurn<'a> {
-    /// Id of the turn of a prompt.
     pub prompted: Option<&'a str>,
-    /// Id of the background turn.
     pub background: Option<&'a str>,
 }
 
 impl SessionOutput {
-    /// Returns `true` if a client that speaks ACP follows the session.
     pub fn has_acp_client(&self) -> bool {
         self.acp_updates.is_some()
     }
@@ -164,7 +161,6 @@ impl SessionOutput {
         }
     }
 
-    /// Notifies the clients that speak ACP.
     pub fn notify_acp_clients(&self, notice: &Notice, clients: &mut dyn ClientSinks) {
         for client in self.subscribers.clients_of_acp() {
             if let Some(sink) = clients.sink(client) {

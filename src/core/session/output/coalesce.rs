@@ -27,7 +27,6 @@ pub(super) struct CoalescedChunks {
     bytes: usize,
 }
 
-/// A held-back chunk.
 #[derive(Debug)]
 pub(super) struct CoalescedChunk {
     kind: Kind,
@@ -35,7 +34,6 @@ pub(super) struct CoalescedChunk {
     content: Content,
 }
 
-/// Content of a held-back chunk.
 #[derive(Debug)]
 enum Content {
     /// Inside of a JSON string, and its metadata.
@@ -84,7 +82,6 @@ enum Kind {
 }
 
 impl Kind {
-    /// Returns `true` for the kinds that change the part of a tool call.
     fn is_of_tool(self) -> bool {
         matches!(
             self,
@@ -173,7 +170,6 @@ impl<'a> Piece<'a> {
         })
     }
 
-    /// Returns `true` if both change the same part.
     fn changes_the_same(&self, waiting: &CoalescedChunk) -> bool {
         let kinds =
             self.kind == waiting.kind || (self.kind.is_of_tool() && waiting.kind.is_of_tool());

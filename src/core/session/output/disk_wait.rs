@@ -88,7 +88,6 @@ impl SessionOutput {
         self.subscribers.give_up(&self.session, released, clients);
     }
 
-    /// Returns when the wait for the disk times out.
     pub fn disk_timeout(&self) -> Option<Instant> {
         self.disk_wait?.until
     }

@@ -54,7 +54,6 @@ impl SessionOutput {
         }
     }
 
-    /// Takes the subscribers out; `None` if there are none.
     pub fn take_subscribers(&mut self) -> Option<Subscribers> {
         std::mem::take(&mut self.subscribers).shrunk()
     }
@@ -68,7 +67,6 @@ impl SessionOutput {
         self.subscribers.set_leader(client);
     }
 
-    /// Sets whether a client receives chunks.
     pub fn set_chunks(&mut self, client: ClientId, chunks: bool, clients: &mut dyn ClientSinks) {
         self.number_unsent(clients);
         let Some(subscriber) = self.subscribers.get_mut(client) else {
@@ -80,7 +78,6 @@ impl SessionOutput {
         }
     }
 
-    /// Notifies the clients but `except` who is there.
     pub fn notify_presence(
         &mut self,
         except: Option<ClientId>,

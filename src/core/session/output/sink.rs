@@ -148,7 +148,6 @@ impl SessionSink<'_> {
         waits
     }
 
-    /// Numbers all chunks that are held back.
     #[cold]
     fn number_unsent(&mut self) {
         let before = self.output.coalesced.bytes();
@@ -198,7 +197,6 @@ fn send_adapted(
 }
 
 impl SessionOutput {
-    /// Returns the sink for the chunks of a turn, or of no turn.
     pub fn sink<'a>(
         &'a mut self,
         turn: Option<&'a str>,
@@ -216,7 +214,6 @@ impl SessionOutput {
         self.coalesced.bytes() > 0
     }
 
-    /// Numbers the chunks that are held back for clients that are behind.
     pub fn number_unsent(&mut self, clients: &mut dyn ClientSinks) {
         if self.has_unsent() {
             self.sink(None, clients).number_unsent();

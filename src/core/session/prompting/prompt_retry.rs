@@ -339,7 +339,6 @@ impl Prompting {
         }
     }
 
-    /// Returns `true` if the session serves one `execute` call.
     pub fn is_one_shot(&self) -> bool {
         self.one_shot.is_some()
     }
@@ -350,7 +349,6 @@ impl Prompting {
         self.one_shot.as_ref().filter(|_| is_awaited)?.reopen_at
     }
 
-    /// Ends the pause before the next attempt.
     pub fn reopen_for_attempt(&mut self, cx: &mut Cx<'_>) {
         if let Some(one_shot) = &mut self.one_shot {
             one_shot.reopen_at = None;

@@ -240,7 +240,6 @@ impl Prompting {
     }
 }
 
-/// Appends the request for a structured answer to the parts of a prompt.
 pub fn with_request<'a>(
     parts: Cow<'a, [PromptPart<'a>]>,
     request: Option<String>,

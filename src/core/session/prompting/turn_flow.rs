@@ -234,7 +234,6 @@ impl Prompting {
         true
     }
 
-    /// Handles the agent's answer to a prompt, or its error.
     pub fn prompt_answered(
         &mut self,
         call: CallId,
@@ -252,7 +251,6 @@ impl Prompting {
         talk.answered(ending, cx);
     }
 
-    /// Ends the running turn, if there is one.
     pub fn end_turn(
         &mut self,
         ending: Ending,
@@ -343,7 +341,6 @@ impl Prompting {
         }
     }
 
-    /// Ends the background turn, if there is one.
     pub fn end_unprompted(
         &mut self,
         error: Option<&Error>,
@@ -381,7 +378,6 @@ impl Prompting {
         }
     }
 
-    /// Handles the agent's report that the background turn ended.
     pub fn finish_unprompted(
         &mut self,
         end: &TurnEnd,

@@ -17,12 +17,10 @@ pub struct RestoredHistory {
 }
 
 impl RestoredHistory {
-    /// Expects a replay, or none.
     pub fn expect(&mut self, replay: Option<Replay>) {
         self.replay = replay;
     }
 
-    /// Returns `true` if a replay has begun.
     pub fn has_begun(&self) -> bool {
         self.replay.is_some() && self.bytes > 0
     }
@@ -50,12 +48,10 @@ impl RestoredHistory {
         true
     }
 
-    /// Returns `true` if the history exceeds its limit.
     pub fn is_too_large(&self) -> bool {
         self.bytes > REPLAY_LIMIT
     }
 
-    /// Returns `true` if the agent has replayed no message.
     pub fn is_empty(&self) -> bool {
         self.replay.as_ref().is_none_or(Replay::is_empty)
     }

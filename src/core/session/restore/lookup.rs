@@ -16,7 +16,6 @@ pub const PAGES: u32 = 50;
 pub enum Adoption {
     /// The id was not looked up.
     Unknown,
-    /// The agent's list contains the id.
     Listed,
     /// The agent has no list, or did not return all of it.
     NotListed,
@@ -25,13 +24,11 @@ pub enum Adoption {
 /// Result of a page of the agent's session list.
 #[derive(Debug)]
 pub enum Listed {
-    /// The next page is needed.
     More,
     /// The agent still has the session that it refused with this error.
     StillThere(Error),
     /// The agent does not have the session that it refused.
     Gone,
-    /// The session may be adopted.
     Adopted(String, Adoption),
     /// The agent does not have the session that was to be adopted.
     NotThere(String),
@@ -51,7 +48,6 @@ impl Restore {
         };
     }
 
-    /// Returns `true` while the agent's session list is searched.
     pub fn is_looking_up(&self) -> bool {
         matches!(self.phase, Phase::LookingUp { .. } | Phase::Adopting { .. })
     }

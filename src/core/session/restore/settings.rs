@@ -10,7 +10,6 @@ use crate::proto::wire::{NotRestored, Recovery};
 use serde_json::json;
 
 impl Restore {
-    /// Begins to set the settings again of a session that the agent has.
     pub fn begin_settings(
         &mut self,
         agent_session: String,
@@ -24,7 +23,6 @@ impl Restore {
         });
     }
 
-    /// Returns `true` while settings are set again.
     pub fn is_setting(&self) -> bool {
         matches!(self.phase, Phase::Settings(_))
     }
@@ -63,7 +61,6 @@ impl Restore {
         }
     }
 
-    /// Takes the mode that acpipe chose.
     pub fn take_chosen_mode(&mut self) -> Option<String> {
         self.chosen_mode.take()
     }
@@ -104,7 +101,6 @@ impl Restore {
         }
     }
 
-    /// Records that the agent has set a setting again.
     pub fn was_set(&mut self, setting: &Setting, news: &Members<'_>) {
         setting.apply_accepted(news, &mut self.reported);
         if let Phase::Settings(restoring) = &mut self.phase {

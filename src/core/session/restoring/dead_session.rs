@@ -19,7 +19,6 @@ pub enum DeadSetting {
     Replaces,
     /// The setting is sent again once the session is live.
     SentAgain,
-    /// The call failed.
     Failed,
 }
 

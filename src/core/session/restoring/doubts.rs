@@ -17,7 +17,6 @@ use crate::proto::wire::{Attempt, Rung};
 pub const RECOVERY_ADVICE: &str =
     "call session/ensure with strategy \"new\" to continue without its memory";
 
-/// Creates the error of a session for which no strategy is left.
 pub fn nothing_left(id: &str, failed: &[Attempt]) -> Error {
     let tried = match failed {
         [] => "no strategy is left to try".to_owned(),
@@ -70,7 +69,6 @@ fn request_list(cursor: Option<&str>, talk: &mut Conversation, cx: &mut Cx<'_>) 
     RestoreStep::Waits
 }
 
-/// Handles a page of the agent's session list.
 pub fn listed(page: ListPage<'_>, talk: &mut Conversation, cx: &mut Cx<'_>) -> RestoreStep {
     let known = talk.known.id_of(&cx.agent.identity());
     let Stage::Opening(restore) = &mut talk.stage else {
@@ -109,7 +107,6 @@ pub fn doubt_adopted(
     Some(request_list(None, talk, cx))
 }
 
-/// Handles the lack of the session that was to be adopted.
 fn cannot_adopt(agent_session: &str, talk: &mut Conversation, cx: &mut Cx<'_>) -> RestoreStep {
     let Stage::Opening(restore) = &mut talk.stage else {
         return RestoreStep::Waits;
@@ -132,7 +129,6 @@ fn cannot_adopt(agent_session: &str, talk: &mut Conversation, cx: &mut Cx<'_>) -
     RestoreStep::Failed(Error::new(ErrorKind::SessionNotFound, message))
 }
 
-/// Returns `true` if the agent can list its sessions.
 fn can_list(cx: &Cx<'_>) -> bool {
     cx.agent.ready().is_some_and(|info| info.capabilities.list)
 }

@@ -18,7 +18,6 @@ pub struct TakenSession<'a> {
     pub agent: &'a str,
     /// Agent session id.
     pub id: &'a str,
-    /// Whether the agent created it as a fork of another session.
     pub is_fork: bool,
     /// Key of the agent's program.
     pub program: &'a str,

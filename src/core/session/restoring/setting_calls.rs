@@ -17,7 +17,6 @@ use crate::proto::json::Members;
 use crate::proto::wire::SettingResult;
 use serde_json::Value;
 
-/// Sends a setting to the agent.
 pub fn call_set(
     agent_session: &str,
     setting: &Setting,
@@ -69,7 +68,6 @@ pub fn was_set(
     Ok(Reply::Setting(result))
 }
 
-/// Handles the agent's response to a setting of the restore.
 pub fn was_restored(
     setting: &Setting,
     answer: Result<&Members<'_>, Error>,
@@ -132,7 +130,6 @@ pub fn not_restored(error: Error, talk: &mut Conversation, cx: &mut Cx<'_>) -> R
     }
 }
 
-/// Fails the setting calls that the agent has not answered in time.
 pub fn time_out_settings(talk: &mut Conversation, cx: &mut Cx<'_>) {
     for token in talk.settings.pending_mut().take_overdue(cx.now) {
         let error = set_timeout(talk, cx);
@@ -140,7 +137,6 @@ pub fn time_out_settings(talk: &mut Conversation, cx: &mut Cx<'_>) {
     }
 }
 
-/// Creates the error of a setting call that the agent has not answered in time.
 pub fn set_timeout(talk: &Conversation, cx: &Cx<'_>) -> Error {
     let what = "the agent did not answer the settings request";
     let advice = "session/state reports the setting if the agent applies it later";

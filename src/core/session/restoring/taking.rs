@@ -15,19 +15,16 @@ use crate::core::session::restore::Adoption;
 use crate::core::session::{Conversation, Stage};
 use crate::proto::wire::Rung;
 
-/// Session that the agent has.
 pub struct Taken {
     agent_session: String,
     adoption: Adoption,
     /// Strategy that opened it.
     rung: Rung,
-    /// `true` if it is a fork of the session before.
     forked: bool,
     /// `true` if nothing but the agent's word says that it has the session.
     doubtful: bool,
     /// `true` if a new session may replace it.
     may_be_new: bool,
-    /// Messages that the agent replayed.
     replayed: Option<ReplayedMessages>,
     on_lost: OnLost,
 }

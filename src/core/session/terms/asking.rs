@@ -18,7 +18,6 @@ use tracing::info;
 /// Title of the notice that the policy may not hold.
 pub const MAY_NOT_ASK: &str = "The agent may run tools without asking";
 
-/// Advice for the user.
 const ADVICE: &str =
     "set the mode in which it asks, restrict the agent by its own settings, or run it in a sandbox";
 
@@ -66,7 +65,6 @@ impl SessionTerms {
         recovery.policy_warning = self.policy_warning().map(str::to_owned);
     }
 
-    /// Returns the warning that holds for the live session.
     #[must_use]
     pub fn policy_warning(&self) -> Option<&str> {
         self.asking.as_deref()?.warning.as_deref()

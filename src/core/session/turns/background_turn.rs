@@ -7,9 +7,7 @@ use std::time::Instant;
 /// A turn that the agent began without a prompt.
 #[derive(Debug)]
 pub struct BackgroundTurn {
-    /// State of the turn.
     pub turn: Turn,
-    /// State of the chunk view of the turn.
     pub chunks: ChunkState,
     pub turn_id: String,
     /// Number of the last chunk before the turn.
@@ -17,6 +15,5 @@ pub struct BackgroundTurn {
     /// When the turn ends unless the agent reports something; `None` while a tool runs or a client request is
     /// open.
     pub quiet_at: Option<Instant>,
-    /// `true` if the client cancelled the turn.
     pub cancelled: bool,
 }

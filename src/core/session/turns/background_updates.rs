@@ -147,7 +147,6 @@ impl SessionTurns {
 
 #[derive(Debug, Clone, Copy)]
 pub enum BackgroundEnd<'a> {
-    /// The agent does not report the end.
     Unreported,
     Failed(&'a Error),
     Reported(&'a TurnEnd),

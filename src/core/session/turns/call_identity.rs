@@ -46,7 +46,6 @@ impl SessionTurns {
         ids.agents_id(own).map(str::to_owned)
     }
 
-    /// Returns an id for a call that acpipe makes.
     pub fn own_call_id(&mut self, id: &str, log: &Log) -> String {
         self.with_call_ids(log, |ids, _, _| ids.own(id))
     }

@@ -12,22 +12,18 @@ use crate::core::view::chunks::ChunkState;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Facts kept about a message that ended.
 #[derive(Debug)]
 pub struct EndedMessage {
     pub message_id: String,
     /// The agent's ids of the messages and tool calls in it.
     pub names: Arc<AgentIds>,
-    /// `true` if the client cancelled the turn.
     pub cancelled: bool,
 }
 
 /// A prompted turn that has not ended.
 #[derive(Debug)]
 pub struct Running {
-    /// State of the turn.
     pub turn: Turn,
-    /// State of the chunk view of the turn.
     pub chunks: ChunkState,
     pub turn_id: String,
     /// The client's call, which is answered when the turn ends.
@@ -37,9 +33,7 @@ pub struct Running {
     /// `true` while the agent does background work before it begins with the prompt. Updates belong to the
     /// background turn until then.
     pub waits_for_background: bool,
-    /// Attempts to send the prompt.
     pub attempts: Attempts,
-    /// When the turn began.
     pub started: Instant,
     /// Number of stored messages when the turn began.
     pub messages_before: u64,
@@ -47,7 +41,6 @@ pub struct Running {
     pub waited_before: Duration,
     /// When the turn reaches the configured limit on its whole length.
     pub limit: Option<Instant>,
-    /// When the first output of the agent arrived.
     pub first_output: Option<Instant>,
     /// Facts for the report of the turn; `None` if turns are not reported.
     pub trace: Option<TurnTrace>,
@@ -112,7 +105,6 @@ impl Running {
     }
 }
 
-/// The unanswered prompt of an abandoned turn.
 #[derive(Debug)]
 pub struct AbandonedPrompt {
     pub call: CallId,

@@ -16,7 +16,6 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// Lifecycle stage of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     New,
@@ -26,11 +25,9 @@ pub enum Stage {
     Called,
     Completed,
     Failed,
-    /// The permission was refused.
     Denied,
 }
 
-/// Change of a call by an update.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallChange {
     /// Size of the change, in bytes; `None` if nothing changed.
@@ -39,13 +36,11 @@ pub struct CallChange {
     pub added: usize,
     /// New part in `meta` and `other`, in bytes.
     pub beside: usize,
-    /// `true` if the input changed.
     pub input: bool,
     /// `true` if anything changed that a policy looks at.
     pub facts: bool,
 }
 
-/// Origin of a call's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ContentSource {
     Update,
@@ -53,7 +48,6 @@ enum ContentSource {
     Question,
 }
 
-/// One tool call.
 #[derive(Debug)]
 pub struct Call {
     id: String,
@@ -89,7 +83,6 @@ pub struct Call {
     pub(in crate::core) broken_off: bool,
     /// Reason for settling the call without a reported end.
     settled: Option<&'static str>,
-    /// Relation of the call to permission requests and the policy.
     pub permission_state: PermissionState,
     /// Last judgement of the call; `None` if it was never judged.
     pub(super) judgement: Option<Box<Judgement>>,
@@ -112,7 +105,6 @@ pub enum ReportProgress {
 /// When a call was found to have run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Noted {
-    /// Never.
     #[default]
     No,
     /// In an earlier turn, and nothing that it is judged by has changed since.
@@ -323,7 +315,6 @@ impl Call {
             && other.all(|(name, said)| self.other.get(name) == Some(&value(said)))
     }
 
-    /// Returns the call in the form that clients receive in requests.
     pub(super) fn asked(&self) -> AskedTool {
         let json = |raw: &Option<Box<RawValue>>| raw.as_deref().map(asked_value);
         AskedTool {
@@ -348,7 +339,6 @@ impl Call {
         content.contains(&format!("{terminal:?}"))
     }
 
-    /// Name of the tool.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -357,7 +347,6 @@ impl Call {
         self.title.as_deref()
     }
 
-    /// How the call ended.
     pub fn outcome(&self) -> ToolOutcome {
         match self.stage {
             _ if self.settled.is_some() => ToolOutcome::Unfinished,

@@ -16,7 +16,6 @@ struct Basis {
     input: Option<Box<RawValue>>,
 }
 
-/// Judgement of a call.
 #[derive(Debug, Clone, Default)]
 pub struct Judgement {
     /// Ids of the open permission requests, with the facts that each is about.
@@ -39,7 +38,6 @@ enum Refusal {
     Withdrawn,
 }
 
-/// Report of a run by the agent.
 #[derive(Debug, Clone, Copy)]
 pub struct RunEvidence {
     /// The call succeeded.
@@ -51,20 +49,15 @@ pub struct RunEvidence {
 /// Relation of a run to what was approved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunKind {
-    /// There was no approval.
     Unapproved {
-        /// `true` if the call itself asked the user something.
         has_asked_user: bool,
     },
     /// The call was approved, and something else is reported of it later.
     Changed {
         approved: Box<Subject>,
-        /// How the later report differs.
         change: SubjectChange,
     },
-    /// The call was refused.
     Refused {
-        /// Subject that was refused, if it is known.
         refused: Option<Box<Subject>>,
     },
 }
@@ -125,7 +118,6 @@ impl Judgement {
         judgement
     }
 
-    /// Returns the judgement of a call that asks the user something.
     pub fn asking_user() -> Self {
         Self {
             has_asked_user: true,
@@ -133,7 +125,6 @@ impl Judgement {
         }
     }
 
-    /// Returns `true` if a permission request is open.
     pub fn is_asking(&self) -> bool {
         !self.open.is_empty()
     }
@@ -143,7 +134,6 @@ impl Judgement {
         self.approved.is_some() && self.refusal.is_none()
     }
 
-    /// Adds what another judgement of the call says.
     pub fn add(&mut self, other: Self) {
         self.open.extend(other.open);
         self.has_asked_user |= other.has_asked_user;
@@ -154,7 +144,6 @@ impl Judgement {
         }
     }
 
-    /// Adds a permission request with the facts that it is about.
     pub fn ask(&mut self, question: &str, subject: &Subject, input: Option<&RawValue>) {
         self.open
             .push((question.to_owned(), Basis::new(subject, input)));
@@ -166,7 +155,6 @@ impl Judgement {
         self.ask(question, subject, input);
     }
 
-    /// Records the decision on a permission request.
     pub fn decide(&mut self, question: &str, decision: &Decision) {
         let Some(at) = self.open.iter().position(|(id, _)| id == question) else {
             return;

@@ -170,7 +170,6 @@ impl Tools {
         question
     }
 
-    /// Adds an elicitation to a permission request.
     pub fn attach_elicitation(
         &mut self,
         question: &mut Question,
@@ -188,7 +187,6 @@ impl Tools {
         self.note_url_elicitation(question);
     }
 
-    /// Remembers a URL elicitation of a question.
     fn note_url_elicitation(&mut self, question: &Question) {
         let Some(id) = question.elicitation.as_ref().and_then(|i| i.id.as_ref()) else {
             return;
@@ -214,7 +212,6 @@ impl Tools {
         true
     }
 
-    /// Applies the decision on a question.
     pub fn decide(&mut self, question: &Question, decision: &Decision, view: &mut impl TurnView) {
         let tool = question.tool.as_deref().filter(|_| question.is_permission);
         let at = tool.and_then(|tool| self.by_id.get(tool).copied());
@@ -248,7 +245,6 @@ impl Tools {
         self.note_settled(at);
     }
 
-    /// Returns the call in the form that clients receive in requests.
     pub fn asked(&self, id: &str) -> Option<AskedTool> {
         let call = self.by_id.get(id).map(|&at| &self.calls[at]);
         call.map(Call::asked)

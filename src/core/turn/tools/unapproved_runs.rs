@@ -13,15 +13,12 @@ const MAX_JUDGED_EARLY: usize = 1024;
 /// A call that ran, or may have run, and that was not approved as it ran.
 #[derive(Debug)]
 pub struct UnapprovedRun {
-    /// Id of the call and name of its tool.
     pub tool: AskedTool,
-    /// Relation of the run to what was approved.
     pub kind: RunKind,
     /// Subject by which the run was judged before, if it only says more now, or less.
     pub before: Option<Box<Subject>>,
     /// `true` if the agent reported that the call ran; `false` if it failed, or its end was never reported.
     pub is_certain: bool,
-    /// `true` if the agent reported that the call began to run.
     pub has_started: bool,
     /// Ids of the terminals that the call shows.
     pub terminals: Vec<String>,
@@ -77,7 +74,6 @@ impl Tools {
         }
     }
 
-    /// Records the decision on a question for the calls that it stands for.
     pub fn decide_calls(&mut self, calls: &[String], question: &str, decision: &Decision) {
         for id in calls {
             if let Some(call) = self.known(id) {

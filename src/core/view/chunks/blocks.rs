@@ -228,12 +228,10 @@ impl Blocks {
         MetaChange::New
     }
 
-    /// Ends the open block, if there is one.
     pub fn close(&mut self, sink: &mut impl ChunkSink) {
         self.end(None, sink);
     }
 
-    /// Ends the open block with metadata of the whole block.
     pub fn end_with_metadata(
         &mut self,
         (provider, said): (&'static str, &Members<'_>),

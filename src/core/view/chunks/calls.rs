@@ -38,7 +38,6 @@ enum ReportScope {
     Output,
 }
 
-/// State of a tool call that was shown.
 #[derive(Debug)]
 pub struct ShownCall {
     dialect: &'static str,
@@ -53,9 +52,7 @@ pub struct ShownCall {
     proportion: OutputBudget,
     /// Whether a change was not shown because the call is large and the change is small.
     stale: bool,
-    /// Id of the open permission request.
     open_request: Option<String>,
-    /// Whether that request went to the client.
     client_was_asked: bool,
     /// Why the agent refused the call by its own rules.
     refused: Option<String>,
@@ -98,7 +95,6 @@ impl ShownCall {
             .grow(FRAME + change.bytes.unwrap_or(0), change.added);
     }
 
-    /// Shows the call after an update, if there is something to show.
     pub fn show(&mut self, call: &Call, changed: Option<usize>, sink: &mut impl ChunkSink) {
         if self.open_request.is_some() {
             if !matches!(
@@ -166,7 +162,6 @@ impl ShownCall {
         self.proportion.allows(self.weight(call, with_input))
     }
 
-    /// Records that the call was shown, with or without its input.
     fn note_shown(&mut self, call: &Call, with_input: bool) {
         let meta = call.meta.as_ref().map_or(0, size);
         let other: usize = call.other.values().map(size).sum();

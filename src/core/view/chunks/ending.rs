@@ -9,7 +9,6 @@ use crate::proto::wire::TokenUsage;
 use serde_json::{Value, json};
 
 impl ChunkState {
-    /// Ends the message with the result of the turn.
     pub(super) fn finish(
         &self,
         end: &TurnEnd,
@@ -75,7 +74,6 @@ pub fn show_error_facts(dialect: &str, error: &Error, sink: &mut impl ChunkSink)
     });
 }
 
-/// Ends a message whose end the agent does not report.
 pub fn finish_unreported(sink: &mut impl ChunkSink) {
     sink.chunk(&Chunk::Finish {
         finish_reason: FinishReason::Other,
@@ -83,7 +81,6 @@ pub fn finish_unreported(sink: &mut impl ChunkSink) {
     });
 }
 
-/// Converts a stop reason to the finish reason of the AI SDK.
 pub fn finish_reason(stop: StopReason) -> FinishReason {
     match stop {
         StopReason::EndTurn => FinishReason::Stop,
@@ -102,7 +99,6 @@ fn usage_json(usage: &TokenUsage) -> Value {
     counts
 }
 
-/// Converts an error to JSON for metadata.
 fn error_json(error: &Error) -> Value {
     let mut about = error.data();
     about["message"] = error.message.clone().into();

@@ -15,7 +15,6 @@ use serde_json::value::RawValue;
 /// Maximum number of addresses that are remembered, equal to that of the turn.
 const MOST_VISITS: usize = 16;
 
-/// State of questions that were shown.
 #[derive(Debug, Default)]
 pub struct Questions {
     /// Open permission requests, with the data of their `data-permission`.
@@ -47,7 +46,6 @@ impl Questions {
         });
     }
 
-    /// Shows the decision on a permission request or question.
     pub fn decide(&mut self, question: &Question, decision: &Decision, sink: &mut impl ChunkSink) {
         if question.is_permission() {
             self.decide_permission(question, decision, sink);
@@ -84,7 +82,6 @@ impl Questions {
         show_permission(&question.id, &to_raw(&data), sink);
     }
 
-    /// Shows a question to the user, with its decision if there is one.
     pub fn show_inquiry(
         &mut self,
         question: &Question,
@@ -111,7 +108,6 @@ impl Questions {
         }
     }
 
-    /// Shows that the user has visited the address of a question.
     pub fn url_completed(&mut self, question: &str, sink: &mut impl ChunkSink) {
         let mut visits = self.visits.iter_mut();
         if let Some(visit) = visits.find(|visit| visit.question == question) {

@@ -7,10 +7,8 @@ use crate::core::output_budget::{OutputBudget, REPEATS, size};
 use crate::core::turn::{Subagent, TurnEvent};
 use crate::proto::chunk::{Chunk, SubagentState};
 
-/// State of a subagent that was shown.
 #[derive(Debug)]
 pub struct ShownSubagent {
-    /// State of the chunks of the subagent's own turn.
     state: ChunkState,
     folded: FoldSink,
     proportion: OutputBudget,
@@ -38,7 +36,6 @@ impl ShownSubagent {
         &mut subagents[at]
     }
 
-    /// Processes an event of the subagent's turn.
     pub fn event(&mut self, event: &TurnEvent<'_>) {
         self.state.show(event, &mut self.folded);
     }

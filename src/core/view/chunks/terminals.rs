@@ -9,7 +9,6 @@ use crate::core::turn::Terminal;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw};
 
-/// State of a terminal that was shown.
 #[derive(Debug)]
 pub struct ShownTerminal {
     proportion: OutputBudget,

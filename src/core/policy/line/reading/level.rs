@@ -25,7 +25,6 @@ pub(super) struct NestingLevel {
     pub may_end_file: bool,
     /// Number of `case` without `esac`.
     pub cases: usize,
-    /// Character that ends the level.
     pub close: Option<char>,
     /// Single quotes are literal characters, and double quotes may be opened again: `"${x:-…}"`.
     pub literal: bool,

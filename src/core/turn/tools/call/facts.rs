@@ -47,7 +47,6 @@ fn replaces(known: Option<&str>, reported: Option<&str>) -> bool {
 }
 
 raw_object! {
-    /// Displayed item.
     struct Item { kind = "type", terminal = "terminalId" }
 }
 
@@ -60,7 +59,6 @@ fn items(content: &RawValue) -> Vec<Item<'_>> {
         .collect()
 }
 
-/// Returns the ids of the terminals that content shows.
 pub fn terminals(content: Option<&RawValue>) -> Vec<String> {
     let items = content.map(items).unwrap_or_default();
     let ids = items.into_iter().filter_map(|item| item.terminal);
@@ -69,7 +67,6 @@ pub fn terminals(content: Option<&RawValue>) -> Vec<String> {
         .collect()
 }
 
-/// Returns the displayed changes of files.
 fn diffs(content: &RawValue) -> Box<RawValue> {
     let items: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
     let is_diff = |item: &&RawValue| {
@@ -204,7 +201,6 @@ impl Call {
         self.status == Some(ToolStatus::Failed) || self.has_run()
     }
 
-    /// Returns `true` if the agent reports that the call succeeded.
     pub(in crate::core::turn::tools) fn has_succeeded(&self) -> bool {
         self.status != Some(ToolStatus::Failed) && self.has_run()
     }
@@ -214,7 +210,6 @@ impl Call {
         self.permission_state.progress == ReportProgress::Started
     }
 
-    /// Returns `true` if the content shows a terminal.
     fn shows_terminal(&self) -> bool {
         let content = self.content.as_deref().map_or("", RawValue::get);
         content.contains(r#""terminalId""#)

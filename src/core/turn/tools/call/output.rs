@@ -21,7 +21,6 @@ impl Call {
         true
     }
 
-    /// Returns the reason of the failure.
     pub(in crate::core) fn error_text(&self) -> String {
         let said = || self.output_text().filter(|text| !text.is_empty());
         self.settled

@@ -10,7 +10,6 @@ use crate::proto::json::{JsonStr, text, to_raw};
 use serde_json::value::RawValue;
 
 impl Call {
-    /// Applies an update.
     pub(in crate::core::turn) fn update(&mut self, update: &ToolUpdate<'_>) -> CallChange {
         let change = self.merge(update);
         self.advance(change.bytes.is_some());
@@ -74,7 +73,6 @@ impl Call {
         true
     }
 
-    /// Returns the written text as a JSON string.
     fn written_text(&self) -> Box<RawValue> {
         let text = format!("\"{}\"", self.written);
         RawValue::from_string(text).unwrap_or_else(|_| to_raw(&self.written))
@@ -152,7 +150,6 @@ impl Call {
         self.judge(|judgement| judgement.rewrite(question, subject, input));
     }
 
-    /// Records the decision on the permission request.
     pub(in crate::core::turn) fn decide(&mut self, question: &str, decision: &Decision) {
         self.judge(|judgement| judgement.decide(question, decision));
         self.end_question_of(question, decision.approved());

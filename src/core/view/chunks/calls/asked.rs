@@ -9,7 +9,6 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 impl ShownCall {
-    /// Shows the call that a permission request is about.
     pub fn show_asked(&mut self, call: &Call, changed: Option<usize>, sink: &mut impl ChunkSink) {
         if self.open_request.is_some() {
             self.stale |= changed.is_some();
@@ -91,7 +90,6 @@ impl ShownCall {
         self.refused.is_some() && said.is_none_or(|said| self.refused == Some(said))
     }
 
-    /// Shows the effect of the decision.
     fn end_question(&mut self, call: &Call, approved: bool, sink: &mut impl ChunkSink) {
         self.open_request = None;
         if !approved {
