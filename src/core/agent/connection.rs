@@ -1,6 +1,6 @@
 //! Connection to an agent: its dialect, its processes, the agent's ids of sessions, and open calls.
 //!
-//! Owns what begins with a start of the agent and ends with it, and the specification of a process that waits to be started.
+//! Owns these, which exist from a start of the agent to its end, and the specification of a process that waits to be started.
 //! It may not start or stop the agent on its own account, answer clients, or decide anything about sessions, whose machines
 //! belong to the router: it has no rules of its own. Calls at the agent that belong to no machine are known to
 //! `hub/agent_events.rs`.

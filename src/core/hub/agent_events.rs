@@ -1,8 +1,8 @@
 //! Input from agents: output and events of their processes, the events that dialects read from the output, and the ends
 //! of processes and connections.
 //!
-//! Owns the calls at agents that belong to no machine (`session/list` of clients, requests passed on to clients that
-//! speak ACP), and the state of reading: which processes have output that clients have no room for, and a message that
+//! Owns the calls at agents that belong to no machine (`session/list` of clients, the agent's own requests that go on to
+//! clients which speak ACP), and the state of reading: which processes have output that clients have no room for, and a message that
 //! was found inside a log line and may follow again. It passes events to machines through the router, and touches
 //! nothing of sessions but by their methods. It handles no command of a client, and knows no names of agents.
 

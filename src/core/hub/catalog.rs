@@ -1,7 +1,7 @@
 //! The catalog: which agent and which session a client means by a name.
 //!
 //! Owns the settings of the clients that brought their own (`Scopes`), and the calls that wait while the programs of agents
-//! are searched on the machine. The agents themselves belong to the router, to which it adds those that a client names, and
+//! are searched on the computer. The agents themselves belong to the router, to which it adds those that a client names, and
 //! it opens stored sessions there. It knows nothing of what agents send, and passes no event to an agent.
 
 mod registration;

@@ -1,5 +1,5 @@
-//! The router: owns the machines (agents, sessions, the host of files and terminals) and what all of them use: settings,
-//! clients and ids (`Shared`), the store, the list of effects, and the actions that wait for the end of an event.
+//! The router: owns the machines (agents, sessions, the host of files and terminals) and what all of them use: the settings
+//! of the program, clients and ids (`Shared`), the store, the list of effects, and the actions that wait for the end of an event.
 //!
 //! It passes an event to one machine and performs the requests that the machine returns. It has no rule about a turn,
 //! a restore or a restart, which the machines have, and does not know what clients or agents send: it knows neither

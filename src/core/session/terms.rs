@@ -3,8 +3,8 @@
 //! Each prompt of a daemon's client runs under the terms of the session's agent and those of that client. They hold until
 //! the next prompt, so that they hold for background work, too.
 //!
-//! Owns the terms of the last prompt, for which clients the tools count that the session's options allow, and the warning
-//! if the agent may run tools without asking. It reads the settings that are passed in, and may not change them, judge a
+//! Owns the terms of the last prompt, the clients that may use the session's list of allowed tools, and the warning that the
+//! agent may run tools without asking. It reads the settings that are passed in, and may not change them, judge a
 //! tool, or ask a client.
 
 pub mod asking;
