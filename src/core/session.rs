@@ -296,7 +296,7 @@ impl SessionMachine {
         self.talk.output.mend(cx.clients);
         // Ends the turn like any failed turn. If that panics again, only the error chunk is written.
         let _ = catch_unwind(AssertUnwindSafe(|| {
-            fail_turns(error, &mut self.talk, cx.clients)
+            fail_turns(error, &mut self.talk, cx.clients);
         }));
         self.talk.output.mend(cx.clients);
         self.talk.turns.drop_background();

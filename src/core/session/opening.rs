@@ -305,6 +305,6 @@ impl SessionMachine {
         self.talk.leave_directory(cx);
         self.host_calls
             .end_host_calls(&mut self.decisions, &mut self.talk, cx);
-        close_or_leave_open(agent_session, &self.talk, cx);
+        close_or_leave_open(&agent_session, &self.talk, cx);
     }
 }

@@ -11,6 +11,7 @@ use crate::core::terms::CallerTerms;
 use crate::core::turn_ending::Ending;
 use crate::proto::wire::{SteerParams, SteerResult, Strategy};
 
+#[derive(Debug, Clone, Copy)]
 pub enum BackgroundEvent<'a> {
     /// The agent began background work: a prompt that is on its way waits meanwhile.
     Began,

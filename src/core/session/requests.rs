@@ -22,6 +22,7 @@ pub enum RequestOfAgent<'a, 'b> {
 }
 
 /// Call that was not approved as it ran.
+#[derive(Debug, Clone, Copy)]
 pub enum Unapproved<'a> {
     /// Calls of the turn that ran, by what the agent reported.
     Ran,

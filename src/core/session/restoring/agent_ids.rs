@@ -60,15 +60,15 @@ pub fn id_given_to(agent_session: &str, talk: &Conversation, cx: &Cx<'_>) -> Opt
 }
 
 /// Closes a session at the agent, or marks it as left open if the agent cannot close sessions.
-pub fn close_or_leave_open(agent_session: String, talk: &Conversation, cx: &mut Cx<'_>) {
+pub fn close_or_leave_open(agent_session: &str, talk: &Conversation, cx: &mut Cx<'_>) {
     let closes = cx.agent.ready().is_none_or(|info| info.capabilities.close);
     if let (false, Some(connection)) = (closes, &mut cx.agent.connection) {
         let state = talk.settings.state().clone();
         connection
             .directory
-            .leave_open(agent_session.clone(), state);
+            .leave_open(agent_session.to_owned(), state);
     }
-    cx.close_at_agent(&agent_session);
+    cx.close_at_agent(agent_session);
 }
 
 /// Takes over a session that is still open in the agent's process although the agent did not load it.

@@ -101,7 +101,7 @@ impl Fixture {
     fn failed(&mut self, call: CallId, error: Error) {
         match self.take_call(call) {
             Some(Call::Open { .. }) => {
-                self.act(|s, cx| s.restore(RestoreEvent::Refused(error), cx))
+                self.act(|s, cx| s.restore(RestoreEvent::Refused(error), cx));
             }
             Some(Call::Set(set)) => self.act(|s, cx| s.was_set(call, set, Err(error), cx)),
             Some(Call::List { .. }) => self.act(|s, cx| s.restore(RestoreEvent::Listed(None), cx)),
