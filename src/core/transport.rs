@@ -1,8 +1,8 @@
 //! Transports: the connections that a dialect opens to exchange lines with its agent.
 //!
 //! A dialect orders transports under numbers of its own ([`Child`]), writes lines to them and reads lines
-//! from them. The shell opens and drives them (`shell/drive/transports.rs`). The section "The seam" of
-//! `ARCHITECTURE.md` has the steps to add one.
+//! from them. The shell opens and drives them (`shell/drive/transports.rs`). `docs/internals/agents.md`
+//! has the steps to add one.
 //!
 //! Every transport delivers to the dialect, in this order:
 //!
