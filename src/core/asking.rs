@@ -19,9 +19,11 @@ pub enum Asking {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AskingHabit {
+    /// The agent asks.
     Always,
     /// The agent asks about what its own settings name.
     Settings,
+    /// The agent never asks.
     Never,
 }
 

@@ -41,8 +41,11 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
+    /// The request is allowed.
     Allow,
+    /// The client is asked.
     Ask,
+    /// The request is denied.
     Deny,
 }
 
@@ -64,11 +67,14 @@ impl Effect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
+    /// Everything is allowed.
     #[default]
     Approve,
     /// Requests that only read are allowed; the client is asked about all others.
     Reads,
+    /// The client is asked.
     Ask,
+    /// Everything is denied.
     Deny,
 }
 
