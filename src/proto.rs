@@ -8,6 +8,7 @@ pub mod claude;
 pub mod fault;
 pub mod fields;
 pub mod frame;
+pub mod has_schema;
 pub mod json;
 pub mod openai;
 pub mod rpc;

@@ -26,7 +26,8 @@ use crate::core::policy::{Mode, Policy};
 pub use agents::{Base, ConfiguredAgent, PermissionLayer, policy_of_agent, review};
 pub use file::{AgentPermissions, AgentTable, ConfigFile, OptionTable, PermissionTable, RuleTable};
 pub use read::{UserFile, text_of};
-pub use schema::schema;
+#[cfg(test)]
+pub use schema::generate as generate_schema;
 pub use texts::ConfigTexts;
 pub use values::{Answer, EnvTable, PresetName, Texts, TimeoutTable};
 

@@ -52,7 +52,7 @@ pub fn permission(
         }
     };
     let refused = |why: &str| refusal(options, why);
-    match read::<PermissionAnswer>(answer, unknown_fields) {
+    match read::<PermissionAnswer>("permission/request", answer, unknown_fields) {
         Ok(PermissionAnswer { outcome }) => match outcome {
             PermissionOutcome::Cancelled {
                 message,
@@ -120,7 +120,7 @@ pub fn question(
         // The text may be what the user typed.
         Err(error) => return Err(declined(&format!("it is an error, code {}", error.code))),
     };
-    let QuestionAnswer { action, content } = match read(answer, unknown_fields) {
+    let QuestionAnswer { action, content } = match read("question/ask", answer, unknown_fields) {
         Ok(answer) => answer,
         Err(why) => return Err(declined(&why)),
     };

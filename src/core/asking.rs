@@ -1,11 +1,13 @@
 //! Whether an agent asks for permission before it runs tools. A policy can only refuse what it is asked about.
 
 use super::asking_words::is_unasked_mode;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// When an agent asks for permission before it runs a tool that changes something.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(untagged)]
 pub enum Asking {
     /// Whatever its mode is.
@@ -16,12 +18,15 @@ pub enum Asking {
 }
 
 /// Permission requests of an agent that do not depend on its mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum AskingHabit {
+    /// The agent asks.
     Always,
     /// The agent asks about what its own settings name.
     Settings,
+    /// The agent never asks.
     Never,
 }
 

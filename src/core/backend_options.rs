@@ -1,6 +1,7 @@
 //! Options of agents that are not processes with a conversation: commands that answer one prompt, and HTTP
 //! endpoints.
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -62,7 +63,8 @@ impl Default for HistoryLimit {
 }
 
 /// How a command receives the prompt.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CommandInput {
     /// As text: in place of `{prompt}` in the arguments, or on stdin if no argument contains it.
@@ -73,7 +75,8 @@ pub enum CommandInput {
 }
 
 /// How a command writes its answer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CommandOutput {
     /// As text, which is shown line by line.

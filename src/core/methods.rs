@@ -6,8 +6,8 @@
 
 use super::client::Command;
 use super::secret::Secrets;
+use crate::proto::has_schema::HasSchema;
 use crate::proto::wire::{McpServer, Variables};
-use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 /// Properties of a method, apart from the types of its parameters and result.
@@ -97,8 +97,8 @@ pub trait MethodVisitor {
     /// to a command.
     fn visit<P, R>(&mut self, method: &'static Method, command: fn(P) -> Command)
     where
-        P: DeserializeOwned + JsonSchema + 'static,
-        R: JsonSchema;
+        P: DeserializeOwned + HasSchema + 'static,
+        R: HasSchema;
 }
 
 /// Generates [`visit_methods`], [`Command::method`] and [`Command::secrets`] from the rows of the table.

@@ -34,15 +34,20 @@ pub use subject::{Subject, SubjectChange, ToolProperties, runs_script};
 use crate::proto::wire::SessionOptions;
 use line::ShellLines;
 use lists::ToolLists;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// Effect of a rule on a request of an agent. Later variants have precedence over earlier ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
+    /// The request is allowed.
     Allow,
+    /// The client is asked.
     Ask,
+    /// The request is denied.
     Deny,
 }
 
@@ -61,14 +66,18 @@ impl Effect {
 }
 
 /// Default of a policy if no rule matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
+    /// Everything is allowed.
     #[default]
     Approve,
     /// Requests that only read are allowed; the client is asked about all others.
     Reads,
+    /// The client is asked.
     Ask,
+    /// Everything is denied.
     Deny,
 }
 

@@ -5,7 +5,6 @@ use super::similar::nearest;
 use crate::proto::fault::fault;
 use crate::proto::fields::{Fields, Unknown};
 use crate::proto::wire::UnknownFields;
-use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -30,17 +29,18 @@ pub fn check(fields: &Fields, json: &str) -> Result<(), Error> {
         .with("choices", first.known.clone()))
 }
 
-/// Parses the result in a client's response to a request.
+/// Parses the result in a client's response to a request of this method.
 ///
 /// # Errors
 /// Reason as text for people: an unknown field, or a result of another type. It quotes nothing of the result, which
 /// may be a password.
-pub fn read<T: DeserializeOwned + JsonSchema>(
+pub fn read<T: DeserializeOwned>(
+    method: &str,
     result: &RawValue,
     unknown_fields: UnknownFields,
 ) -> Result<T, String> {
     if unknown_fields == UnknownFields::Refuse {
-        let unknown = Fields::of::<T>().unknown_in(result.get());
+        let unknown = Fields::of(method).unknown_in(result.get());
         if !unknown.is_empty() {
             let all = unknown.iter().map(|one| describe(object(one), one));
             return Err(clip(&all.collect::<Vec<_>>().join("; ")));
@@ -84,13 +84,12 @@ mod tests {
     use crate::proto::wire;
     use serde_json::json;
 
-    fn refused<T: JsonSchema>(given: &serde_json::Value) -> Error {
-        check(&Fields::of::<T>(), &given.to_string()).unwrap_err()
+    fn refused(method: &str, given: &serde_json::Value) -> Error {
+        check(&Fields::of(method), &given.to_string()).unwrap_err()
     }
 
     #[test]
     fn the_nearest_name_is_suggested_else_all_are_listed() {
-        let prompt = refused::<wire::PromptParams>;
         for (given, field, why) in [
             (
                 json!({"trunId": "t"}),
@@ -118,7 +117,7 @@ mod tests {
                 "; rety: unknown field; did you mean \"retry\"?",
             ),
         ] {
-            let error = prompt(&given);
+            let error = refused("session/prompt", &given);
             assert!(error.message.contains(why), "{error}");
             assert_eq!(error.kind, ErrorKind::InvalidParams);
             assert_eq!(error.data["field"], field);
@@ -129,14 +128,16 @@ mod tests {
                     .contains(&json!("turnId"))
             );
         }
-        let error =
-            refused::<wire::EnsureParams>(&json!({"options": {"disallowedTool": ["Bash"]}}));
+        let error = refused(
+            "session/ensure",
+            &json!({"options": {"disallowedTool": ["Bash"]}}),
+        );
         assert_eq!(error.data["field"], "options.disallowedTool");
         assert!(
             error.message.contains("did you mean \"disallowedTools\"?"),
             "{error}"
         );
-        let error = refused::<wire::Done>(&json!({"x=s3cret": 1}));
+        let error = refused("rpc.discover", &json!({"x=s3cret": 1}));
         assert_eq!(error.message, "x: unknown field; this object has no fields");
     }
 
@@ -144,7 +145,7 @@ mod tests {
     fn unknown_fields_of_answers_are_refused_unless_ignored() {
         let answer = json!({"action": "decline", "typed": "no"}).to_string();
         let answer = RawValue::from_string(answer).unwrap();
-        let read = |mode| read::<wire::QuestionAnswer>(&answer, mode);
+        let read = |mode| read::<wire::QuestionAnswer>("question/ask", &answer, mode);
         assert_eq!(
             read(UnknownFields::Refuse).unwrap_err(),
             "result: unknown field; the known fields are action, content"

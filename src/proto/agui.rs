@@ -4,15 +4,16 @@
 //! dialect, and under `acpipe` the fields of the chunk that the event has no other place for.
 
 use super::json::Raw;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::borrow::Cow;
 
 /// Version of the protocol.
 pub const AGUI_VERSION: &str = "1.0";
 
 /// An event of the AG-UI protocol.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(
     tag = "type",
     rename_all = "SCREAMING_SNAKE_CASE",
@@ -83,7 +84,7 @@ pub enum AguiEvent<'a> {
         /// Id of the text.
         message_id: &'a str,
         /// Text to append.
-        #[schemars(with = "String")]
+        #[cfg_attr(test, schemars(with = "String"))]
         delta: Raw<'a>,
         /// Metadata of the agent for this piece. Absent if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,7 +118,7 @@ pub enum AguiEvent<'a> {
         /// Id of the message.
         message_id: &'a str,
         /// Text to append.
-        #[schemars(with = "String")]
+        #[cfg_attr(test, schemars(with = "String"))]
         delta: Raw<'a>,
         /// Metadata of the agent for this piece. Absent if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,7 +156,7 @@ pub enum AguiEvent<'a> {
         /// Id of the tool call.
         tool_call_id: &'a str,
         /// Text to append.
-        #[schemars(with = "String")]
+        #[cfg_attr(test, schemars(with = "String"))]
         delta: Raw<'a>,
     },
     /// The input of a tool call is complete.
@@ -206,7 +207,8 @@ pub enum AguiEvent<'a> {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum RunOutcome {
     /// The turn ended.
@@ -216,11 +218,12 @@ pub enum RunOutcome {
 }
 
 /// Result of a run.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RunResult<'a> {
     /// Why the message ended: `stop`, `length`, `content-filter`, `error` or `other`.
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub finish_reason: Raw<'a>,
     /// JSON value of the answer, if the session has an `outputSchema`. Absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -232,8 +235,9 @@ pub struct RunResult<'a> {
 #[serde(transparent)]
 pub struct AnyObject<'a>(pub Raw<'a>);
 
+#[cfg(test)]
 impl JsonSchema for AnyObject<'_> {
-    fn schema_name() -> Cow<'static, str> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
         "AnyObject".into()
     }
 

@@ -8,13 +8,14 @@ mod weight;
 
 use super::json::{Raw, write_json};
 pub use parts::{FinishReason, SubagentState, ToolInput, ToolOutput, ToolState};
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use std::borrow::Cow;
 
 /// An event of the stream that builds an assistant `UIMessage`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(
     tag = "type",
     rename_all = "kebab-case",
@@ -73,7 +74,7 @@ pub enum Chunk<'a> {
         /// Id of the block.
         id: &'a str,
         /// Text to append.
-        #[schemars(with = "String")]
+        #[cfg_attr(test, schemars(with = "String"))]
         delta: Raw<'a>,
         /// Metadata of the agent for this delta; it replaces that of the block. Absent if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +102,7 @@ pub enum Chunk<'a> {
         /// Id of the block.
         id: &'a str,
         /// Text to append.
-        #[schemars(with = "String")]
+        #[cfg_attr(test, schemars(with = "String"))]
         delta: Raw<'a>,
         /// Metadata of the agent for this delta; it replaces that of the block. Absent if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,7 +124,7 @@ pub enum Chunk<'a> {
         /// Id of the tool call.
         tool_call_id: &'a str,
         /// Text to append.
-        #[schemars(with = "String")]
+        #[cfg_attr(test, schemars(with = "String"))]
         input_text_delta: Raw<'a>,
     },
     /// A tool call failed before its input was complete.
@@ -199,7 +200,7 @@ pub enum Chunk<'a> {
         /// `true` if a policy decides instead of a person; `false` otherwise. Absent in profile 6, which
         /// contains only requests to the client.
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schemars(with = "bool")]
+        #[cfg_attr(test, schemars(with = "bool"))]
         is_automatic: Option<bool>,
     },
     /// Decision on a permission request.
@@ -373,7 +374,7 @@ pub enum Chunk<'a> {
     },
     /// A chunk of an endpoint that streams chunks itself (`protocol = "ui-stream"`), as it sent it.
     #[serde(untagged)]
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     Passed(Raw<'a>),
 }
 
@@ -387,8 +388,9 @@ impl Serialize for DataKind<'_> {
     }
 }
 
+#[cfg(test)]
 impl JsonSchema for DataKind<'_> {
-    fn schema_name() -> Cow<'static, str> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
         "DataKind".into()
     }
 
@@ -413,8 +415,9 @@ impl<T: Serialize> Serialize for Named<'_, T> {
     }
 }
 
+#[cfg(test)]
 impl<T: JsonSchema> JsonSchema for Named<'_, T> {
-    fn schema_name() -> Cow<'static, str> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
         format!("Named{}", T::schema_name()).into()
     }
 

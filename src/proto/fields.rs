@@ -1,10 +1,11 @@
-//! Unknown members of JSON objects, found with the JSON schema of the type to be parsed.
+//! Unknown members of JSON objects, found with a table of the members that each message of a client can have.
 //!
 //! serde skips unknown members silently, including those in enums and behind `flatten`, where a deserializer
-//! cannot see them. The schema is generated from the type, so the names are listed only once.
+//! cannot see them. The table is generated from the schemas of the types by a test of `cli::schema`.
 
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
+#[cfg(test)]
+pub mod generate;
+
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,14 +14,11 @@ use std::fmt;
 /// Maximum number of unknown members reported for one text.
 const MAX_UNKNOWN: usize = 8;
 
-/// Maximum depth of nested schemas; objects below may have any member.
-const DEPTH: u32 = 16;
+/// A line per method, with the members of the parameters of a call, or of the result that a client returns to a request.
+const METHODS: &str = include_str!("fields/methods.txt");
 
 /// Member that every object may have: ACP reserves it for extensions.
 const META: &str = "_meta";
-
-/// Keywords that restrict a schema; one without any of these allows any JSON.
-const LIMITS: [&str; 7] = ["$ref", "anyOf", "oneOf", "allOf", "type", "enum", "const"];
 
 /// Members that the objects of a type can have, at any depth.
 #[derive(Debug, Default)]
@@ -48,70 +46,27 @@ pub struct Unknown {
 }
 
 impl Fields {
-    /// Collects the members of a type from its JSON schema.
+    /// Returns the members of the object that a client sends for a method.
     #[must_use]
-    pub fn of<T: JsonSchema>() -> Self {
-        let generator = SchemaSettings::draft2020_12().into_generator();
-        let schema = Value::from(generator.into_root_schema_for::<T>());
-        let mut fields = Self::default();
-        fields.add(&schema, &schema["$defs"], DEPTH);
-        fields.prune();
-        fields
+    pub fn of(method: &str) -> Self {
+        let mut lines = METHODS.lines();
+        let members = lines.find_map(|line| line.strip_prefix(method)?.strip_prefix(' '));
+        let members = members.and_then(|members| serde_json::from_str(members).ok());
+        Self::read(&members.unwrap_or(Value::Bool(true)))
     }
 
-    /// Adds the members that a schema allows.
-    fn add(&mut self, schema: &Value, definitions: &Value, depth: u32) {
-        let Some(next) = depth.checked_sub(1) else {
-            self.any = true;
-            return;
-        };
-        if !LIMITS.iter().any(|limit| schema.get(limit).is_some()) {
-            self.any = true;
-            return;
+    /// Reads an entry of the table: `true` if any JSON is allowed, else an object.
+    fn read(entry: &Value) -> Self {
+        let inner = |name| entry.get(name).map(|inner| Box::new(Self::read(inner)));
+        let members = entry["members"].as_object();
+        let member = |(name, entry): (&String, _)| (name.clone(), Self::read(entry));
+        Self {
+            any: *entry == Value::Bool(true),
+            object: members.is_some(),
+            members: members.into_iter().flatten().map(member).collect(),
+            others: inner("others"),
+            items: inner("items"),
         }
-        if let Some(name) = schema["$ref"].as_str() {
-            let name = name.rsplit('/').next().unwrap_or_default();
-            self.add(&definitions[name], definitions, next);
-        }
-        for list in ["anyOf", "oneOf", "allOf"] {
-            for one in schema[list].as_array().into_iter().flatten() {
-                self.add(one, definitions, next);
-            }
-        }
-        let kind = &schema["type"];
-        let is =
-            |name: &str| kind == name || kind.as_array().is_some_and(|k| k.contains(&name.into()));
-        if is("object") {
-            self.object = true;
-            for (name, member) in schema["properties"].as_object().into_iter().flatten() {
-                let known = self.members.entry(name.clone()).or_default();
-                known.add(member, definitions, next);
-            }
-            if let Some(others) = schema.get("additionalProperties")
-                && *others != Value::Bool(false)
-            {
-                let known = self.others.get_or_insert_default();
-                known.add(others, definitions, next);
-            }
-        }
-        if is("array") {
-            let items = self.items.get_or_insert_default();
-            items.add(&schema["items"], definitions, next);
-        }
-    }
-
-    /// Marks the schemas in which no member can be unknown, so that their values are skipped; returns whether
-    /// this is one.
-    fn prune(&mut self) -> bool {
-        let mut open = !self.object || self.others.is_some();
-        for inner in self.members.values_mut() {
-            open &= inner.prune();
-        }
-        for inner in [&mut self.others, &mut self.items].into_iter().flatten() {
-            open &= inner.prune();
-        }
-        self.any |= open;
-        self.any
     }
 
     /// Returns the unknown members of a text in their order, up to a syntax error.
@@ -225,12 +180,18 @@ impl<'de> Visitor<'de> for FieldsWalk<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::generate::entry;
     use super::*;
     use crate::proto::wire;
+    use schemars::JsonSchema;
     use serde_json::json;
 
+    fn fields<T: JsonSchema>() -> Fields {
+        Fields::read(&entry::<T>())
+    }
+
     fn unknown<T: JsonSchema>(given: &Value) -> Vec<String> {
-        let found = Fields::of::<T>().unknown_in(&given.to_string());
+        let found = fields::<T>().unknown_in(&given.to_string());
         let path = |u: Unknown| format!("{}/{}", u.object, u.name);
         found.into_iter().map(path).collect()
     }
@@ -273,7 +234,7 @@ mod tests {
         assert!(unknown::<wire::PromptParams>(&json!({"message": message})).is_empty());
         assert!(unknown::<wire::AddMessageParams>(&json!({"message": message})).is_empty());
         assert!(
-            Fields::of::<wire::UserMessage>().any,
+            fields::<wire::UserMessage>().any,
             "the largest text is skipped whole"
         );
         let answer = json!({"action": "accept", "content": {"any": {"field": 1}}});
@@ -284,7 +245,7 @@ mod tests {
 
     #[test]
     fn unreadable_values_are_skipped_and_findings_are_bounded() {
-        assert!(Fields::of::<wire::Done>().unknown_in("[1, {").is_empty());
+        assert!(fields::<wire::Done>().unknown_in("[1, {").is_empty());
         assert!(unknown::<wire::CancelParams>(&json!({"sessionId": {"a": 1}})).is_empty());
         let many: serde_json::Map<String, Value> =
             (0..100).map(|n| (format!("x{n}"), json!(n))).collect();

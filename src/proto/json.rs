@@ -119,6 +119,7 @@ impl serde::Serialize for Raw<'_> {
     }
 }
 
+#[cfg(test)]
 impl schemars::JsonSchema for Raw<'_> {
     fn schema_name() -> Cow<'static, str> {
         "Any".into()

@@ -69,6 +69,7 @@ pub use turn::{
 };
 pub use wait::{Party, Waiting};
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -81,7 +82,8 @@ pub const PROTOCOL_VERSION: u32 = 1;
 pub const DEFAULT_SESSION: &str = "default";
 
 /// Parameters of `initialize`, the first call of a connection.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeParams {
     /// Version of the neutral protocol that the client uses. Must be 1.
@@ -106,17 +108,17 @@ pub struct InitializeParams {
     pub unknown_fields: UnknownFields,
     /// Members of the `initialize` of a client that speaks ACP. Not part of the neutral protocol.
     #[serde(skip)]
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub acp: Option<Box<RawValue>>,
     /// Effect of the client's departure on its sessions, unless `session/attach` names another one. Set by the
     /// connection. Not part of the neutral protocol.
     #[serde(skip)]
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub on_disconnect: OnDisconnect,
     /// The most that the client may do: an `observer` can only follow sessions and read. Set by the connection.
     /// Not part of the neutral protocol.
     #[serde(skip)]
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub role: Role,
 }
 
@@ -140,7 +142,8 @@ impl InitializeParams {
 
 /// Handling of unknown fields in messages of the client. `_meta`, and content that acpipe passes on
 /// (messages, metadata, answers to forms), may contain any field.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum UnknownFields {
     /// A call with an unknown field fails with `invalidParams`; the error contains the field's path and the
@@ -152,7 +155,8 @@ pub enum UnknownFields {
 }
 
 /// Name and version of a program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PeerInfo {
     /// Name for programs.
@@ -166,7 +170,8 @@ pub struct PeerInfo {
 }
 
 /// Notifications that the client receives, and requests that it answers.
-#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[expect(
     clippy::struct_excessive_bools,
@@ -196,7 +201,8 @@ pub struct ClientCapabilities {
 }
 
 /// Result of `initialize`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeResult {
     /// Version of the neutral protocol: 1.
@@ -210,7 +216,8 @@ pub struct InitializeResult {
 }
 
 /// Agent that acpipe starts where the client does not specify one.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultAgent {
     /// Name of the agent; `default` if the user gave it none.
@@ -224,7 +231,8 @@ pub struct DefaultAgent {
 }
 
 /// Where an agent is configured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum AgentSource {
     /// The command line, after `--`.
@@ -247,7 +255,8 @@ pub enum AgentSource {
 
 /// Parameters of `agent/connect`, which starts an agent. Without `command` and `protocol` it starts the
 /// default agent.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectParams {
     /// Name of the agent: letters, digits, `.`, `_` and `-`, at most 64 bytes. Default: `default`. A new name
@@ -283,7 +292,7 @@ pub struct ConnectParams {
     /// Maximum time for the call in milliseconds; at least 1 and at most ten years. When it passes, the call fails
     /// with the error `timeout`, and the agent starts on. Default: no limit of its own.
     #[serde(default)]
-    #[schemars(range(min = 1, max = LONGEST_TIMEOUT_MS))]
+    #[cfg_attr(test, schemars(range(min = 1, max = LONGEST_TIMEOUT_MS)))]
     pub timeout_ms: Option<u64>,
     /// Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that makes several calls
     /// within one limit. Default: 0.
@@ -292,9 +301,10 @@ pub struct ConnectParams {
 }
 
 /// Result of `agent/connect` and `agent/status`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "AgentStatusResult")]
+#[cfg_attr(test, schemars(rename = "AgentStatusResult"))]
 pub struct AgentStatus {
     /// Name of the agent.
     pub agent: String,
@@ -331,12 +341,13 @@ pub struct AgentStatus {
     pub waiting_for: Option<Waiting>,
     /// Result of the agent's `initialize` in ACP, for clients that speak ACP. Not part of the neutral protocol.
     #[serde(skip)]
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub acp: Option<Arc<str>>,
 }
 
 /// A running process of an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessStatus {
     /// Process id.
@@ -352,7 +363,8 @@ pub struct ProcessStatus {
 }
 
 /// State of an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum AgentState {
     /// No agent process runs.
@@ -367,7 +379,8 @@ pub enum AgentState {
 
 /// Form of the chunks that a client receives: a major version of the AI SDK (7, 6 or 5), or the name of another
 /// form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(untagged, expecting = "expected 7, 6, 5 or \"discobot\"")]
 pub enum ChunkProfile {
     /// Major version of the AI SDK.
@@ -377,12 +390,14 @@ pub enum ChunkProfile {
 }
 
 /// Major version of the AI SDK: 7, 6 or 5.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(transparent)]
 pub struct SdkMajor(pub u32);
 
 /// Form of chunks with a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum ChunkProfileName {
     /// The names and outputs of discobot's ACP generation.
@@ -390,7 +405,8 @@ pub enum ChunkProfileName {
 }
 
 /// Capabilities that an agent reports.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[expect(
     clippy::struct_excessive_bools,
@@ -424,7 +440,8 @@ pub struct AgentCapabilities {
 }
 
 /// Lines of an agent that acpipe could not use, by reason.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LineFaults {
     /// Lines that are not JSON, or JSON that is not a message.
@@ -438,7 +455,8 @@ pub struct LineFaults {
 }
 
 /// Parameters of `agent/disconnect`, `agent/status`, `agent/getEnvironment` and `agent/logout`.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AgentParams {
     /// Name of the agent. Default: `default`.
@@ -447,16 +465,19 @@ pub struct AgentParams {
 }
 
 /// Parameters of methods without parameters.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct NoParams {}
 
 /// Result of calls that return no data: an empty object, sent when the call is complete.
-#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Done {}
 
 /// Parameters of the notification `agent/state`, sent to the client when the state of an agent changes, and
 /// repeatedly while its start is slow.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AgentStateParams {
     /// Name of the agent.

@@ -5,6 +5,7 @@ use crate::core::asking::Asking;
 use crate::core::backend_options::{CommandInput, CommandOutput};
 use crate::core::policy::{Effect, Mode};
 use crate::proto::wire::{McpServersByName, Protocol};
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,7 +13,8 @@ use std::collections::BTreeMap;
 
 /// Configuration of acpipe: the user's `config.toml`, or `.acpipe.toml` of a project. With the line
 /// `#:schema PATH/config.schema.json` at the top of the file, editors complete and check it.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ConfigFile {
     /// Name of the agent that is used if the command line names no agent: an agent of this file or a
@@ -24,12 +26,13 @@ pub struct ConfigFile {
     pub permissions: Option<PermissionTable>,
     /// Agents by name. A name consists of at most 64 letters, digits, `.`, `_` and `-`, and begins with a
     /// letter or digit.
-    #[schemars(extend("propertyNames" = { "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", "not": { "const": "default" } }))]
+    #[cfg_attr(test, schemars(extend("propertyNames" = { "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", "not": { "const": "default" } })))]
     pub agents: Option<BTreeMap<String, AgentTable>>,
 }
 
 /// Permissions: rules, and a default for tool calls that match no rule.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PermissionTable {
     /// Mode if no rule matches. Default: `approve`.
@@ -51,13 +54,14 @@ pub struct PermissionTable {
 }
 
 /// A rule: it matches if each of its conditions matches.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RuleTable {
     /// Name in verdicts and in the ledger. Default: the number of the rule.
     pub name: Option<String>,
     /// Effect of the rule. Required.
-    #[schemars(with = "Effect")]
+    #[cfg_attr(test, schemars(with = "Effect"))]
     pub effect: Option<Effect>,
     /// Options that no command may have; for rules that allow commands.
     pub without: Option<Texts>,
@@ -75,7 +79,8 @@ pub struct RuleTable {
 }
 
 /// An agent. It needs `use`, `command`, `url` or `extends`.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AgentTable {
     /// Name of the built-in agent to start.
@@ -147,7 +152,8 @@ pub struct AgentTable {
 }
 
 /// Limit on earlier messages. The newest messages are sent.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HistoryTable {
     /// Maximum number of messages. Default: 100.
@@ -157,7 +163,8 @@ pub struct HistoryTable {
 }
 
 /// Permissions of an agent.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(untagged)]
 pub enum AgentPermissions {
     /// Name of a mode (`approve`, `reads`, `ask`, `deny`) or of a preset.
@@ -167,13 +174,14 @@ pub enum AgentPermissions {
 }
 
 /// Options of an agent's sessions that not every protocol has.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OptionTable {
     /// Reasoning effort, by the agent's name: `low`, `medium`, `high` …
     pub effort: Option<String>,
     /// Maximum number of turns of the agent's own loop for one prompt.
-    #[schemars(range(min = 1, max = 4_294_967_295_u32))]
+    #[cfg_attr(test, schemars(range(min = 1, max = 4_294_967_295_u32)))]
     pub max_turns: Option<u32>,
     /// Directories that the agent may use besides its working directory; paths as for `cwd`.
     pub add_dirs: Option<Vec<String>>,

@@ -1,27 +1,35 @@
 //! JSON schema of the configuration file, from which the reader takes keys and types.
 
-use super::file::ConfigFile;
-use schemars::generate::SchemaSettings;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::OnceLock;
 
-/// Id of the schema.
-const ID: &str = "urn:acpipe:schema:config";
+/// Schema of the configuration file without its texts, which a test generates from the types.
+const KEYS: &str = include_str!("keys.json");
 
-/// Returns the schema of [`ConfigFile`], without `null`, which TOML does not have.
+/// Returns the schema of the configuration file, without `null`, which TOML does not have, and without descriptions.
 #[must_use]
 pub fn schema() -> &'static Value {
     static SCHEMA: OnceLock<Value> = OnceLock::new();
+    SCHEMA.get_or_init(|| serde_json::from_str(KEYS).unwrap_or_default())
+}
+
+/// Generates the schema of the configuration file from its types.
+#[cfg(test)]
+pub fn generate() -> &'static Value {
+    static SCHEMA: OnceLock<Value> = OnceLock::new();
     SCHEMA.get_or_init(|| {
-        let generator = SchemaSettings::draft2020_12().into_generator();
-        let mut schema = Value::from(generator.into_root_schema_for::<ConfigFile>());
+        let settings = schemars::generate::SchemaSettings::draft2020_12();
+        let generator = settings.into_generator();
+        let root = generator.into_root_schema_for::<super::file::ConfigFile>();
+        let mut schema = Value::from(root);
         without_null(&mut schema);
-        schema["$id"] = json!(ID);
+        schema["$id"] = "urn:acpipe:schema:config".into();
         schema
     })
 }
 
 /// Removes the alternative `null` everywhere in a schema.
+#[cfg(test)]
 fn without_null(schema: &mut Value) {
     match schema {
         Value::Object(object) => {

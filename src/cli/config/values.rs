@@ -1,17 +1,20 @@
 //! Values of the configuration file that have several forms.
 
-use crate::core::limits::Timeout;
-use crate::core::policy::{Effect, PRESETS, Preset};
+#[cfg(test)]
+mod schema;
+
+use crate::core::policy::{Effect, Preset};
 use crate::proto::wire::Variables;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+#[cfg(test)]
+use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value, json};
-use std::borrow::Cow;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// A string, or a list of strings.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(untagged)]
 pub enum Texts {
     /// One string.
@@ -38,7 +41,8 @@ impl Texts {
 }
 
 /// Decision on a request that the client does not answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
     /// The request is denied.
@@ -68,21 +72,6 @@ impl<'de> Deserialize<'de> for PresetName {
     }
 }
 
-impl JsonSchema for PresetName {
-    fn schema_name() -> Cow<'static, str> {
-        "Preset".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-        json_schema!({
-            "description": "Behaviour of another system if no rule matches.",
-            "type": "string",
-            "enum": names,
-        })
-    }
-}
-
 /// Environment variables: a string sets a variable, `false` unsets it.
 #[derive(Debug, Default)]
 pub struct EnvTable(pub Variables);
@@ -100,22 +89,6 @@ impl<'de> Deserialize<'de> for EnvTable {
     }
 }
 
-impl JsonSchema for EnvTable {
-    fn schema_name() -> Cow<'static, str> {
-        "Environment".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "Environment variables: a string sets a variable, `false` unsets it.",
-            "type": "object",
-            "additionalProperties": {
-                "anyOf": [{ "type": "string" }, { "type": "boolean", "const": false }],
-            },
-        })
-    }
-}
-
 /// Time limits: a duration for a whole turn, or durations by stage.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
@@ -124,48 +97,4 @@ pub enum TimeoutTable {
     Turn(String),
     /// Limits by stage.
     Stages(BTreeMap<String, String>),
-}
-
-impl JsonSchema for TimeoutTable {
-    fn schema_name() -> Cow<'static, str> {
-        "Timeouts".into()
-    }
-
-    fn json_schema(g: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "Limit on a whole turn, such as `10m`: a number with the unit ms, s, m or h, or `none`. Or \
-                            limits by stage.",
-            "anyOf": [{ "type": "string" }, g.subschema_for::<Stages>()],
-        })
-    }
-}
-
-/// Schema of the stages of `timeout`.
-struct Stages;
-
-impl JsonSchema for Stages {
-    fn schema_name() -> Cow<'static, str> {
-        "TimeoutStages".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let limit = |stage: Timeout| {
-            let none = if stage.may_be_unlimited() {
-                ", or `none`"
-            } else {
-                ""
-            };
-            let description =
-                format!("Limit of this stage: a number with the unit ms, s, m or h{none}.");
-            let schema = json!({ "description": description, "type": "string" });
-            (stage.name().to_owned(), schema)
-        };
-        let stages: Map<String, Value> = Timeout::ALL.into_iter().map(limit).collect();
-        json_schema!({
-            "description": "Time limits by stage.",
-            "type": "object",
-            "properties": stages,
-            "additionalProperties": false,
-        })
-    }
 }

@@ -10,13 +10,13 @@ use crate::core::methods::{Method, MethodVisitor, visit_methods};
 use crate::core::prompt_parts::too_many;
 use crate::core::unknown_fields;
 use crate::proto::fields::Fields;
+use crate::proto::has_schema::HasSchema;
 use crate::proto::json::{SMALL, check_input};
 use crate::proto::rpc::{self, Message};
-use crate::proto::wire::{NoParams, UnknownFields};
+use crate::proto::wire::UnknownFields;
 use jsonrpsee::core::server::MethodCallback;
 use jsonrpsee::types::{ErrorObjectOwned, Id, Params};
 use jsonrpsee::{Extensions, RpcModule};
-use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -66,7 +66,7 @@ impl Methods {
             slot,
         };
         visit_methods(&mut methods);
-        let fields = Fields::of::<NoParams>();
+        let fields = Fields::of(DISCOVER);
         let discover = move |params: Params<'_>, slot: &HandlerSlot, _: &Extensions| {
             let mut handled = slot.lock();
             let nothing = object(&params).and_then(|text| known(&fields, text, &handled));
@@ -79,7 +79,7 @@ impl Methods {
         methods
     }
 
-    fn add<P: DeserializeOwned + JsonSchema + 'static>(
+    fn add<P: DeserializeOwned + 'static>(
         &mut self,
         method: &'static Method,
         command: fn(P) -> Command,
@@ -87,7 +87,7 @@ impl Methods {
         let fields = OnceLock::new();
         let handler = move |params: Params<'_>, slot: &HandlerSlot, _: &Extensions| {
             let mut handled = slot.lock();
-            let fields = fields.get_or_init(Fields::of::<P>);
+            let fields = fields.get_or_init(|| Fields::of(method.name));
             let read = object(&params).and_then(|text| {
                 if method.name == INITIALIZE {
                     handled.unknown_fields = requested_unknown_fields(text);
@@ -139,8 +139,8 @@ impl Methods {
 impl MethodVisitor for Methods {
     fn visit<P, R>(&mut self, method: &'static Method, command: fn(P) -> Command)
     where
-        P: DeserializeOwned + JsonSchema + 'static,
-        R: JsonSchema,
+        P: DeserializeOwned + HasSchema + 'static,
+        R: HasSchema,
     {
         self.add(method, command);
     }

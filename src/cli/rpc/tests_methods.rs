@@ -1,7 +1,8 @@
 //! Tests that each method matches its row in the table of methods.
 
 use super::*;
-use crate::cli::schema::{DISCOVER, openrpc};
+use crate::cli::schema::DISCOVER;
+use crate::cli::schema::generate::openrpc;
 use crate::core::methods::{Method, MethodVisitor, visit_methods};
 use crate::core::secret::HIDDEN;
 use crate::proto::json::MOST_PARTS;

@@ -2,7 +2,10 @@
 
 mod reference;
 
-use super::*;
+use super::generate::{DEFS, bundle, error_table, field_table, generate, openrpc, protocol};
+use super::{FILES, render};
+use crate::cli::config::generate_schema;
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -21,7 +24,7 @@ fn check(path: &Path, want: &str) {
 fn committed_schemas_match_the_types() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
     for name in FILES {
-        check(&dir.join(name), &render(name).unwrap());
+        check(&dir.join(name), &generate(name).unwrap());
     }
     let mut there: Vec<String> = std::fs::read_dir(&dir)
         .unwrap()
@@ -31,6 +34,62 @@ fn committed_schemas_match_the_types() {
     let mut files = FILES.to_vec();
     files.sort_unstable();
     assert_eq!(there, files, "schemas/ holds something else");
+}
+
+#[test]
+fn the_program_contains_the_committed_schemas() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/schema/packed");
+    for name in FILES {
+        let (path, text) = (
+            root.join(format!("{name}.deflate")),
+            generate(name).unwrap(),
+        );
+        let packed = || std::fs::read(&path).unwrap_or_default();
+        let unpacked = |packed: Vec<u8>| miniz_oxide::inflate::decompress_to_vec(&packed).ok();
+        // Another version of the compressor may make other bytes of the same text.
+        let is_stale = || unpacked(packed()).as_deref() != Some(text.as_bytes());
+        if is_stale() && std::env::var_os("UPDATE_SCHEMAS").is_some() {
+            let level = 10;
+            let bytes = miniz_oxide::deflate::compress_to_vec(text.as_bytes(), level);
+            std::fs::write(&path, bytes).unwrap();
+            continue;
+        }
+        assert!(!is_stale(), "{} is stale: {REWRITE}", path.display());
+        assert_eq!(render(name).as_deref(), Some(&*text), "{name}");
+    }
+}
+
+#[test]
+fn the_table_of_members_matches_the_types() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let table = field_table();
+    check(&root.join("src/proto/fields/methods.txt"), &table);
+    let methods: BTreeSet<_> = table.lines().map(|line| line.split(' ').next()).collect();
+    assert_eq!(
+        methods.len(),
+        table.lines().count(),
+        "a method is there twice"
+    );
+}
+
+#[test]
+fn the_keys_of_the_configuration_match_the_types() {
+    let mut keys = generate_schema().clone();
+    without_texts(&mut keys);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/config/keys.json");
+    check(&path, &format!("{keys}\n"));
+}
+
+/// Removes the descriptions of a schema, but not properties of this name.
+fn without_texts(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            object.retain(|name, value| name != "description" || !value.is_string());
+            object.values_mut().for_each(without_texts);
+        }
+        Value::Array(all) => all.iter_mut().for_each(without_texts),
+        _ => {}
+    }
 }
 
 #[test]
@@ -68,7 +127,7 @@ fn walk<'a>(value: &'a Value, path: &str, see: &mut dyn FnMut(&str, &'a Map<Stri
 fn every_reference_resolves() {
     for name in FILES {
         let mut references = 0;
-        let document: Value = serde_json::from_str(&render(name).unwrap()).unwrap();
+        let document: Value = serde_json::from_str(&generate(name).unwrap()).unwrap();
         walk(&document, "", &mut |path, object| {
             let mapping = object.get("mapping").and_then(Value::as_object);
             let mapped = mapping.into_iter().flat_map(Map::values);
@@ -148,7 +207,7 @@ fn variants_are_types_with_a_distinguishing_property() {
 #[test]
 fn schemas_have_nothing_that_generators_lose() {
     for name in FILES {
-        let document: Value = serde_json::from_str(&render(name).unwrap()).unwrap();
+        let document: Value = serde_json::from_str(&generate(name).unwrap()).unwrap();
         let mut targets = BTreeSet::new();
         walk(&document, "", &mut |path, object| {
             if let Some(all) = object.get("anyOf").and_then(Value::as_array) {

@@ -8,7 +8,6 @@ use crate::core::unknown_fields;
 use crate::proto::acp;
 use crate::proto::wire;
 use crate::proto::wire::UnknownFields;
-use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -147,12 +146,12 @@ pub fn parse_answer(
 
 /// Parses an answer. Answers without content are not parsed by the caller, because the operation is already
 /// done and cannot be undone.
-fn read<T: DeserializeOwned + JsonSchema>(
+fn read<T: DeserializeOwned>(
     method: &str,
     answer: &RawValue,
     unknown_fields: UnknownFields,
 ) -> Result<T, Error> {
-    unknown_fields::read(answer, unknown_fields).map_err(|why| {
+    unknown_fields::read(method, answer, unknown_fields).map_err(|why| {
         let message = format!("the client's response to {method} is not valid: {why}");
         Error::new(ErrorKind::Resource, message)
     })

@@ -2,12 +2,14 @@
 
 use super::Named;
 use crate::proto::json::Raw;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// A tool call before its output.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ToolInput<'a> {
     /// Id of the tool call.
@@ -30,7 +32,8 @@ pub struct ToolInput<'a> {
 }
 
 /// Finish reason of a message: the values of the AI SDK that all of its major versions have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FinishReason {
     /// The agent completed its answer.
@@ -46,7 +49,8 @@ pub enum FinishReason {
 }
 
 /// Output of a tool, as the agent sent it.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ToolOutput<'a> {
     /// Content blocks, diffs and terminals. Absent if there are none.
@@ -65,7 +69,8 @@ pub struct ToolOutput<'a> {
 }
 
 /// State of a tool call: everything that the other fields of the chunk do not contain.
-#[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ToolState<'a> {
     /// Name of the tool. Absent if the chunk has a field for it.
@@ -114,7 +119,8 @@ pub struct ToolState<'a> {
 }
 
 /// A subagent and its output.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SubagentState<'a> {
     /// Data of the agent about the subagent: title, description, state, capabilities …

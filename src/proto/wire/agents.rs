@@ -4,11 +4,13 @@ use super::{
     AgentCapabilities, AgentSource, AgentState, PeerInfo, Program, Protocol, SessionOptions,
     Variables,
 };
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Parameters of `agent/list`.
-#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AgentListParams {
     /// Whether the result also has the built-in agents that nothing has named yet. Default: `false`.
@@ -17,7 +19,8 @@ pub struct AgentListParams {
 }
 
 /// Result of `agent/list`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AgentListResult {
     /// The agents: the default agent, then those of the configuration, of clients, and built-in ones.
@@ -25,7 +28,8 @@ pub struct AgentListResult {
 }
 
 /// An agent in the result of `agent/list`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AgentSummary {
     /// Name of the agent.
@@ -61,7 +65,8 @@ pub struct AgentSummary {
 }
 
 /// Parameters of `agent/get`.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct GetAgentParams {
     /// Name of the agent. Default: `default`.
@@ -70,7 +75,8 @@ pub struct GetAgentParams {
 }
 
 /// Result of `agent/get`: the definition of an agent.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AgentDetails {
     /// The agent as in the result of `agent/list`.
@@ -99,7 +105,8 @@ pub struct AgentDetails {
 }
 
 /// Parameters of `agent/register`, which defines an agent under a new name without starting it.
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RegisterParams {
     /// Name of the agent: letters, digits, `.`, `_` and `-`, at most 64 bytes. It must not be in use.

@@ -1,11 +1,13 @@
 //! Several clients of one session on the wire: attaching, detaching, and what each learns of the others.
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Role of a client in a session.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Role {
     /// Prompts, cancels, changes settings, and answers permission requests and questions.
@@ -17,7 +19,8 @@ pub enum Role {
 }
 
 /// Effect on a session of a client that leaves.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum OnDisconnect {
     /// The client's running turn, its queued prompts and its open requests stay. Requests that no attached
@@ -31,7 +34,8 @@ pub enum OnDisconnect {
 
 /// Parameters of `session/attach`, which subscribes the client to a session without opening it at its agent.
 /// Attaching again changes what the call names.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AttachParams {
     /// The client's id of the session. Default: `default`, the connection's default session.
@@ -52,7 +56,8 @@ pub struct AttachParams {
 }
 
 /// Result of `session/attach`. The missed chunks follow it.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AttachResult {
     /// The client's id of the session.
@@ -70,7 +75,8 @@ pub struct AttachResult {
 }
 
 /// The running turn of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RunningTurn {
     /// Id of the turn.
@@ -84,7 +90,8 @@ pub struct RunningTurn {
 }
 
 /// A client of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionClient {
     /// Id of the client, unique while acpipe runs.
@@ -103,7 +110,8 @@ pub struct SessionClient {
 }
 
 /// Result of `session/clients`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClientsResult {
     /// Clients of the session: those that attached to it, and those that opened or prompted it.
@@ -112,7 +120,8 @@ pub struct ClientsResult {
 
 /// Parameters of the notification `session/presence`, sent to the other clients of a session when a client
 /// attaches, detaches, leaves or changes its role or `onDisconnect`, and when the session is closed or cleared.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PresenceParams {
     /// The client's id of the session.
@@ -123,7 +132,8 @@ pub struct PresenceParams {
 
 /// Parameters of the notification `session/userMessage`, sent to the other clients of a session when a prompt
 /// begins its turn, before the chunks of the turn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UserMessageParams {
     /// The client's id of the session.
@@ -137,7 +147,8 @@ pub struct UserMessageParams {
 }
 
 /// The client that decided something.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DecidingClient {
     /// Id of the client.

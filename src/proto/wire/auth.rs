@@ -1,11 +1,13 @@
 //! Sign-in on the wire: the methods that an agent offers, and the calls for them.
 
 use super::Variables;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Method to sign in to an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AuthMethod {
     /// Id of the method.
@@ -20,7 +22,8 @@ pub struct AuthMethod {
 }
 
 /// Type of a sign-in method.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum SignIn {
     /// The agent signs in by itself on `agent/authenticate`, for example through a browser.
@@ -37,7 +40,8 @@ pub enum SignIn {
 }
 
 /// Environment variable that an agent reads a key from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AuthVariable {
     /// Name of the variable.
@@ -51,7 +55,8 @@ pub struct AuthVariable {
 }
 
 /// Command for a terminal, to be run in the agent's working directory and environment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CommandLine {
     /// Program.
@@ -63,7 +68,8 @@ pub struct CommandLine {
 }
 
 /// Parameters of `agent/authenticate`, which signs in to the agent.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AuthenticateParams {
     /// Name of the agent. Default: `default`.
@@ -78,7 +84,8 @@ pub struct AuthenticateParams {
 }
 
 /// Result of `agent/authenticate`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AuthenticateResult {
     /// Whether the user is signed in, as far as the agent reports it.

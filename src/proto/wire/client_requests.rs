@@ -2,6 +2,7 @@
 //! declared it as a capability.
 
 use super::DecidingClient;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -12,7 +13,8 @@ use serde_json::{Map, Value};
 /// The request ends without an answer of the client when its time is up, when the agent withdraws it, and
 /// when the turn is cancelled or ends; then acpipe sends `$/cancelRequest`. acpipe ignores answers after
 /// that, and second answers.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionParams {
     /// The client's id of the session.
@@ -40,7 +42,8 @@ pub struct PermissionParams {
 }
 
 /// Tool call in a request to the client.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AskedTool {
     /// Id of the tool call; chunks use the same id.
@@ -62,7 +65,8 @@ pub struct AskedTool {
 }
 
 /// A possible answer to a permission request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OfferedOption {
     /// Id of the option; the response refers to it.
@@ -74,7 +78,8 @@ pub struct OfferedOption {
 }
 
 /// Effect of an option.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OfferedKind {
     /// Allows this action once.
@@ -90,7 +95,8 @@ pub enum OfferedKind {
 }
 
 /// The client's response to `permission/request`.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase", expecting = "{outcome}")]
 pub struct PermissionAnswer {
     /// The user's choice.
@@ -98,7 +104,8 @@ pub struct PermissionAnswer {
 }
 
 /// The user's choice.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(
     tag = "outcome",
     rename_all = "camelCase",
@@ -135,7 +142,8 @@ pub enum PermissionOutcome {
 }
 
 /// Handling of feedback that the agent does not receive with the answer to its question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum FeedbackDelivery {
     /// The session's next prompt includes the feedback, as text parts before its own parts.
@@ -143,7 +151,8 @@ pub enum FeedbackDelivery {
 }
 
 /// Parameters of the request `question/ask`, sent to the client when the agent needs input from its user.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionParams {
     /// The client's id of the session. `null` if the question belongs to no session, for example during a
@@ -173,7 +182,8 @@ pub struct QuestionParams {
 }
 
 /// Kind of input that an agent needs from its user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum QuestionKind {
     /// Fill in a form.
@@ -185,7 +195,8 @@ pub enum QuestionKind {
 }
 
 /// The client's response to `question/ask`.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionAnswer {
     /// Action of the user.
@@ -198,7 +209,8 @@ pub struct QuestionAnswer {
 }
 
 /// Action of the user on a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum QuestionAction {
     /// The user answered, or approved.
@@ -211,7 +223,8 @@ pub enum QuestionAction {
 
 /// Parameters of the notification `$/cancelRequest`, sent to the client when a request of acpipe no longer
 /// needs a response.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CancelRequestParams {
     /// Id of the request.
@@ -225,7 +238,8 @@ pub struct CancelRequestParams {
 }
 
 /// A decision in the ledger: a `decision` record of the session's log.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LedgerEntry {
     /// Subject of the decision: `permission`, `question`, `readFile`, `writeFile` or `terminal`; or `tool`

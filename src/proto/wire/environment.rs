@@ -3,6 +3,7 @@
 
 use super::session::Recovery;
 use super::turn::TurnError;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -12,7 +13,8 @@ use std::fmt;
 
 /// Environment variables by name: a value to set, or `null` to unset. Values may be secrets, so logs and
 /// errors show only the names.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(transparent)]
 pub struct Variables(pub BTreeMap<String, Option<String>>);
 
@@ -80,7 +82,8 @@ fn printable_name(name: &str) -> &str {
 
 /// Parameters of `agent/updateEnvironment`, which changes the environment of the agent and of its later
 /// processes.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateEnvironmentParams {
     /// Name of the agent. Default: `default`.
@@ -98,7 +101,8 @@ pub struct UpdateEnvironmentParams {
 }
 
 /// Behaviour of a restart while a turn runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum WhenBusy {
     /// The restart waits for the turns that run and for the prompts queued before the call; later prompts
@@ -110,7 +114,8 @@ pub enum WhenBusy {
 }
 
 /// Result of `agent/getEnvironment`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EnvironmentResult {
     /// Environment variables that are set, or with `null` unset, in addition to acpipe's own environment. The
@@ -122,7 +127,8 @@ pub struct EnvironmentResult {
 }
 
 /// Result of `agent/updateEnvironment`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateEnvironmentResult {
     /// Whether the call changed any variable.
@@ -134,7 +140,8 @@ pub struct UpdateEnvironmentResult {
 }
 
 /// A session that was to be restored after a restart. One of `recovery` and `error` is `null`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BroughtBack {
     /// The client's id of the session.

@@ -1,13 +1,15 @@
 //! Calls that need no session of the client.
 
 use super::{SessionOptions, UserMessage};
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// Parameters of `execute`, which runs one turn in a session of its own. The session is not stored, and it is
 /// closed after the turn. The result is the summary of the turn.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ExecuteParams {
     /// Name of the agent. Default: the default agent.
@@ -24,7 +26,7 @@ pub struct ExecuteParams {
     pub output_schema: Option<Value>,
     /// Maximum time for the call in milliseconds, with all attempts; see `session/prompt`.
     #[serde(default)]
-    #[schemars(range(min = 1, max = super::LONGEST_TIMEOUT_MS))]
+    #[cfg_attr(test, schemars(range(min = 1, max = super::LONGEST_TIMEOUT_MS)))]
     pub timeout_ms: Option<u64>,
     /// Maximum number of turns of the agent's own loop. Default: `options.maxTurns`, otherwise the agent's
     /// choice.

@@ -1,12 +1,14 @@
 //! Stored data on the wire: sessions, messages and chunks.
 
 use super::Waiting;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Parameters of `session/get`, `session/close` and `message/last`.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionParams {
     /// The client's id of the session. Default: `default`, the connection's default session.
@@ -15,7 +17,8 @@ pub struct SessionParams {
 }
 
 /// Parameters of `message/clear`.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClearParams {
     /// The client's id of the session. Default: `default`, the connection's default session.
@@ -28,7 +31,8 @@ pub struct ClearParams {
 }
 
 /// Parameters of `session/clear`.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClearSessionParams {
     /// The client's id of the session. Default: `default`, the connection's default session.
@@ -45,7 +49,8 @@ pub struct ClearSessionParams {
 }
 
 /// Parameters of `session/list`, which lists sessions, most recently changed first.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ListSessionsParams {
     /// Lists only sessions of this working directory; symbolic links are resolved. Default: sessions of all
@@ -65,7 +70,8 @@ pub struct ListSessionsParams {
 }
 
 /// Result of `session/list`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ListSessionsResult {
     /// One page of sessions.
@@ -75,7 +81,8 @@ pub struct ListSessionsResult {
 }
 
 /// A session, in the results of `session/list` and `session/get`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionInfo {
     /// The client's id of the session. `null` if only the agent has the session.
@@ -118,7 +125,8 @@ pub struct SessionInfo {
 }
 
 /// Work of an open session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum SessionActivity {
     /// No turn runs and no prompt is queued.
@@ -130,7 +138,8 @@ pub enum SessionActivity {
 }
 
 /// State of a session.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum SessionStage {
     /// Open in the agent.
@@ -145,7 +154,8 @@ pub enum SessionStage {
 }
 
 /// Parameters of `session/replay`, which reads stored chunks of a session from a cursor.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayParams {
     /// The client's id of the session. Default: `default`, the connection's default session.
@@ -160,7 +170,8 @@ pub struct ReplayParams {
 }
 
 /// Result of `session/replay`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayResult {
     /// Stored chunks in order, in the chunk profile of the client.
@@ -171,7 +182,8 @@ pub struct ReplayResult {
 }
 
 /// A stored chunk.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayEntry {
     /// Sequence number of the chunk in its session.
@@ -183,7 +195,8 @@ pub struct ReplayEntry {
 }
 
 /// Parameters of `message/list`, which lists the stored messages of a session, oldest first.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ListMessagesParams {
     /// The client's id of the session. Default: `default`, the connection's default session.
@@ -213,7 +226,8 @@ pub struct ListMessagesParams {
 }
 
 /// Result of `message/list`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ListMessagesResult {
     /// Messages, as `UIMessage`s in the chunk profile of the client, oldest first.
@@ -226,7 +240,8 @@ pub struct ListMessagesResult {
 }
 
 /// Parameters of `message/add`, which adds a message to the store. The agent does not receive it.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AddMessageParams {
     /// The client's id of the session. Default: `default`, the connection's default session.
@@ -237,7 +252,8 @@ pub struct AddMessageParams {
 }
 
 /// Parameters of `message/update`, which changes a stored message. The agent does not receive the change.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateMessageParams {
     /// The client's id of the session. Default: `default`, the connection's default session.
@@ -250,7 +266,8 @@ pub struct UpdateMessageParams {
 }
 
 /// Result of `message/last`, `message/add` and `message/update`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MessageResult {
     /// The message, as a `UIMessage` in the chunk profile of the client. `null` if `message/last` finds none.

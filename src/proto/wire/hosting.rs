@@ -1,11 +1,13 @@
 //! Requests from acpipe to a client that serves files and terminals to agents. acpipe sends them only if the
 //! client declared the capability.
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// File requests that the client answers: `initialize.capabilities.fs`.
-#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase", expecting = "{readTextFile, writeTextFile}")]
 pub struct FileCapabilities {
     /// Whether the client answers `fs/readTextFile`. Default: `false`.
@@ -18,7 +20,8 @@ pub struct FileCapabilities {
 
 /// Parameters of the request `fs/readTextFile`, sent to the client to read a text file, including unsaved
 /// changes.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReadTextFileParams {
     /// The client's id of the session.
@@ -35,7 +38,8 @@ pub struct ReadTextFileParams {
 
 /// The client's response to `fs/readTextFile`. If the file does not exist, the client responds with an error
 /// of code -32002 or -32031.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TextFile {
     /// Text of the file, or of the requested lines.
@@ -44,7 +48,8 @@ pub struct TextFile {
 
 /// Parameters of the request `fs/writeTextFile`, sent to the client to create a text file or replace its
 /// content.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WriteTextFileParams {
     /// The client's id of the session.
@@ -56,7 +61,8 @@ pub struct WriteTextFileParams {
 }
 
 /// Parameters of the request `terminal/create`, sent to the client to run a command.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CreateTerminalParams {
     /// The client's id of the session.
@@ -77,7 +83,8 @@ pub struct CreateTerminalParams {
 }
 
 /// Environment variable to set.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EnvVariable {
     /// Name of the variable.
@@ -87,7 +94,8 @@ pub struct EnvVariable {
 }
 
 /// The client's response to `terminal/create`, sent once the command runs.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CreatedTerminal {
     /// The client's id of the terminal.
@@ -97,7 +105,8 @@ pub struct CreatedTerminal {
 /// Parameters of the requests `terminal/output`, `terminal/waitForExit`, `terminal/kill` and
 /// `terminal/release`, sent to the client. The output of a killed terminal must stay readable. The client
 /// kills a released terminal if it still runs, and forgets it.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TerminalParams {
     /// The client's id of the session.
@@ -107,7 +116,8 @@ pub struct TerminalParams {
 }
 
 /// The client's response to `terminal/output`.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TerminalSaid {
     /// Output of the command: stdout and stderr, interleaved.
@@ -121,7 +131,8 @@ pub struct TerminalSaid {
 }
 
 /// Exit status of a terminal's command; the client's response to `terminal/waitForExit`, which may take long.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TerminalExited {
     /// Exit code. Absent or `null` if a signal ended the command.
@@ -133,5 +144,6 @@ pub struct TerminalExited {
 }
 
 /// The client's response to requests without a result: an empty object.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct DoneByClient {}

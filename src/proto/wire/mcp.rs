@@ -2,17 +2,20 @@
 //!
 //! The values may be secrets: errors and debug output contain only the names of fields.
 
+#[cfg(test)]
 mod schema;
 
+#[cfg(test)]
+use schema::GivenPairs;
+#[cfg(test)]
 pub use schema::McpServerList;
-use schema::{GivenPairs, PASSED_ON};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+#[cfg(test)]
+use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
-use std::borrow::Cow;
 use std::fmt;
 
 /// An MCP server of a session.
@@ -111,33 +114,34 @@ impl Serialize for McpServer {
 /// An MCP server of a session. The agent starts it if it has a `command`, or connects to its `url` by its
 /// `type`. In all strings except `name`, `${NAME}` stands for a variable of the agent's environment,
 /// `${NAME:-text}` for `text` if that variable is unset or empty, and `$${` for a literal `${`.
-#[derive(Deserialize, JsonSchema)]
-#[schemars(rename = "McpServer")]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, schemars(rename = "McpServer"))]
 struct ServerFields {
     /// Name of the server, unique in its session. Required.
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     name: Option<Text>,
     /// Transport: `stdio`, `http` or `sse`. Default: `stdio`. Required if there is a `url`.
     #[serde(rename = "type")]
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     kind: Option<Text>,
     /// Program to start, for `stdio`. ACP requires an absolute path; many agents also accept a name.
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     command: Option<Text>,
     /// Arguments of the program. Default: none.
-    #[schemars(with = "Option<Vec<String>>")]
+    #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
     args: Option<StringList>,
     /// Environment variables of the program. Default: none.
-    #[schemars(with = "Option<GivenPairs>")]
+    #[cfg_attr(test, schemars(with = "Option<GivenPairs>"))]
     env: Option<Pairs>,
     /// Address of the server, for `http` and `sse`.
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     url: Option<Text>,
     /// Headers of each request to the server, for `http` and `sse`. Default: none.
-    #[schemars(with = "Option<GivenPairs>")]
+    #[cfg_attr(test, schemars(with = "Option<GivenPairs>"))]
     headers: Option<Pairs>,
     #[serde(flatten)]
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     other: Map<String, Value>,
 }
 
@@ -205,24 +209,6 @@ impl<'de> Deserialize<'de> for McpServer {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let given = from.deserialize_any(ServerVisitor)?;
         given.server(None).map_err(D::Error::custom)
-    }
-}
-
-impl JsonSchema for McpServer {
-    fn schema_name() -> Cow<'static, str> {
-        "McpServer".into()
-    }
-
-    fn json_schema(g: &mut SchemaGenerator) -> Schema {
-        let mut schema = ServerFields::json_schema(g);
-        if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-            for name in PASSED_ON {
-                let description = "Passed to the agent unchanged.";
-                let field = serde_json::json!({ "description": description });
-                properties.insert((*name).to_owned(), field);
-            }
-        }
-        schema
     }
 }
 

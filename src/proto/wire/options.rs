@@ -1,11 +1,13 @@
 //! Options of agents on the wire: their protocol, and the options of their sessions.
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Protocol of an agent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Protocol {
     /// The Agent Client Protocol: one process for all sessions, unless `childPerSession` is `true`.
@@ -61,7 +63,8 @@ impl Protocol {
 
 /// Options of a session. ACP agents accept `model` and `mode`, and acpipe itself applies `allowedTools`,
 /// `disallowedTools` and `outputSchema` for them; acpipe rejects all other options for an ACP agent.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct SessionOptions {
     /// Model, as an id or name of the agent. Default: the agent's choice.

@@ -1,5 +1,6 @@
 //! Prompts on the wire.
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
@@ -11,7 +12,8 @@ pub const LONGEST_TIMEOUT_MS: u64 = 10 * 365 * 24 * 3_600_000;
 
 /// Parameters of `session/prompt`, which runs one turn. The turn's chunks are sent as notifications while it
 /// runs; the result is its summary.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a wish of its own")]
 pub struct PromptParams {
@@ -49,7 +51,7 @@ pub struct PromptParams {
     /// error, and the stage names what the call waited for: `initialize`, `open`, `set` or `queue`. Default: the
     /// limit of `--timeout turn=`, which begins with the turn, otherwise no limit.
     #[serde(default)]
-    #[schemars(range(min = 1, max = LONGEST_TIMEOUT_MS))]
+    #[cfg_attr(test, schemars(range(min = 1, max = LONGEST_TIMEOUT_MS)))]
     pub timeout_ms: Option<u64>,
     /// Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that makes several calls
     /// within one limit. Default: 0.
@@ -64,7 +66,8 @@ pub struct PromptParams {
 }
 
 /// Behaviour of a prompt to a session with a running turn or queued prompts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum PromptWhenBusy {
     /// The prompt is queued behind the earlier ones. If the queue is full (32 prompts, or 16 MiB together),
@@ -138,6 +141,7 @@ impl<'de> Deserialize<'de> for UserMessage {
     }
 }
 
+#[cfg(test)]
 impl JsonSchema for UserMessage {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "UserMessage".into()
@@ -153,7 +157,8 @@ impl JsonSchema for UserMessage {
 }
 
 /// A `UIMessage` of the AI SDK.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UiMessage {
     /// Role of the message: `user`, which is also the default. Any other role is an error.

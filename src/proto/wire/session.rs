@@ -1,14 +1,16 @@
 //! Sessions on the wire: opening, cancelling, subscribing, and their state.
 
+#[cfg(test)]
 use super::mcp::McpServerList;
 use super::{McpServer, NotRestored, SessionOptions, UserMessage, Waiting};
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::borrow::Cow;
 
 /// Parameters of `session/ensure`, which returns a live session: an open one, a restored one, or a new one.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EnsureParams {
     /// The client's id of the session. Absent or `default`: the default session of the working directory; the
@@ -27,7 +29,7 @@ pub struct EnsureParams {
     /// MCP servers of the session. Servers of `--mcp-config` are added, unless one of the same name is here.
     /// Default: none.
     #[serde(default)]
-    #[schemars(with = "McpServerList")]
+    #[cfg_attr(test, schemars(with = "McpServerList"))]
     pub mcp_servers: Vec<McpServer>,
     /// Options of the session. An option that is not set keeps its value; for a new session it is taken from
     /// the agent's `options`.
@@ -52,7 +54,7 @@ pub struct EnsureParams {
     /// least 1 and at most ten years. When it passes, the call fails with the error `timeout`, whose `data.stage`
     /// names what the call waited for. Default: no limit of its own.
     #[serde(default)]
-    #[schemars(range(min = 1, max = super::LONGEST_TIMEOUT_MS))]
+    #[cfg_attr(test, schemars(range(min = 1, max = super::LONGEST_TIMEOUT_MS)))]
     pub timeout_ms: Option<u64>,
     /// Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that makes several calls
     /// within one limit. Default: 0.
@@ -61,7 +63,7 @@ pub struct EnsureParams {
     /// Members that a client which speaks ACP adds to the calls that open the session at an ACP agent. Not part
     /// of the neutral protocol.
     #[serde(skip)]
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub acp: Map<String, Value>,
 }
 
@@ -125,8 +127,9 @@ impl TryFrom<StrategyWords> for Strategy {
     }
 }
 
+#[cfg(test)]
 impl JsonSchema for Strategy {
-    fn schema_name() -> Cow<'static, str> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
         "Strategy".into()
     }
 
@@ -143,6 +146,7 @@ impl JsonSchema for Strategy {
 }
 
 /// A strategy of one method, or `auto`.
+#[cfg(test)]
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its schema is used")]
@@ -158,6 +162,7 @@ enum StrategyWord {
 }
 
 /// Method to restore a session.
+#[cfg(test)]
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its schema is used")]
@@ -171,7 +176,8 @@ enum StrategyWay {
 }
 
 /// Parameters of `session/create`, which works like `session/ensure` but requires a new id.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CreateParams {
     /// The client's id of the session. `default`: the default session of the working directory; the result
@@ -186,7 +192,7 @@ pub struct CreateParams {
     /// MCP servers of the session. Servers of `--mcp-config` are added, unless one of the same name is here.
     /// Default: none.
     #[serde(default)]
-    #[schemars(with = "McpServerList")]
+    #[cfg_attr(test, schemars(with = "McpServerList"))]
     pub mcp_servers: Vec<McpServer>,
     /// Options of the session. An option that is not set is taken from the agent's `options`.
     #[serde(default)]
@@ -197,12 +203,13 @@ pub struct CreateParams {
     pub strict: Option<bool>,
     /// Maximum time for the call in milliseconds; see `session/ensure`.
     #[serde(default)]
-    #[schemars(range(min = 1, max = super::LONGEST_TIMEOUT_MS))]
+    #[cfg_attr(test, schemars(range(min = 1, max = super::LONGEST_TIMEOUT_MS)))]
     pub timeout_ms: Option<u64>,
 }
 
 /// Result of `session/ensure` and `session/create`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionResult {
     /// The client's id of the session; chunks and notifications contain it.
@@ -220,12 +227,13 @@ pub struct SessionResult {
     pub state: Value,
     /// Whether the agent speaks ACP, for clients that speak ACP. Not part of the neutral protocol.
     #[serde(skip)]
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub is_acp: bool,
 }
 
 /// Receipt of a restore: how a session was opened, and what the agent remembers of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Recovery {
     /// Method that opened the session.
@@ -283,7 +291,8 @@ pub struct Recovery {
 }
 
 /// Failed attempt to restore a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
     /// Method of the attempt.
@@ -295,7 +304,8 @@ pub struct Attempt {
 }
 
 /// Method that opened a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Rung {
     /// The session was already live in the agent.
@@ -309,7 +319,8 @@ pub enum Rung {
 }
 
 /// An agent's memory of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Memory {
     /// The agent remembers everything.
@@ -325,7 +336,8 @@ pub enum Memory {
 /// Parameters of `session/cancel`. Without `turnId` it cancels the first of these that exists: the running
 /// turn, the first queued prompt, the opening of the session, output of the agent without a prompt. Otherwise
 /// the call has no effect.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CancelParams {
     /// The client's id of the session. Default: `default`, the connection's default session.
@@ -338,7 +350,8 @@ pub struct CancelParams {
 
 /// Parameters of `session/steer`, which sends a message into the running turn of an agent with the capability
 /// `steer`.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SteerParams {
     /// The client's id of the session. Default: `default`, the connection's default session.
@@ -357,7 +370,8 @@ pub struct SteerParams {
 }
 
 /// Result of `session/steer`, sent when the message is on its way to the agent.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SteerResult {
     /// Id of the turn into which the message was sent.
@@ -369,7 +383,8 @@ pub struct SteerResult {
 }
 
 /// Result of `session/cancel`. The end of the turn itself is the result of its `session/prompt`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CancelResult {
     /// Whether there was something to cancel. The cancellation has then begun.
@@ -378,7 +393,8 @@ pub struct CancelResult {
 
 /// Parameters of `session/subscribe`, which switches `session/chunk` notifications on or off. The summary of
 /// a turn is sent in any case.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SubscribeParams {
     /// The client's id of a session. Default: all present and future sessions.
@@ -390,7 +406,8 @@ pub struct SubscribeParams {
 
 /// Parameters of the notification `session/activity`, sent to the client when the running tool changes, and
 /// when a session waits for something for long.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActivityParams {
     /// The client's id of the session.
@@ -402,7 +419,8 @@ pub struct ActivityParams {
 }
 
 /// A running tool.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Activity {
     /// Name of the tool.
@@ -413,7 +431,8 @@ pub struct Activity {
 
 /// Parameters of the notification `session/state`, sent to the client with the complete state when any part
 /// of it changes.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StateParams {
     /// The client's id of the session.
@@ -426,7 +445,8 @@ pub struct StateParams {
 }
 
 /// A queued prompt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WaitingPrompt {
     /// Id of its turn; `session/cancel` with this id removes the prompt from the queue.

@@ -1,12 +1,14 @@
 //! Modes, models and options of sessions on the wire.
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Parameters of `session/setMode`, which sets the mode of a session: for most agents, what the agent may do
 /// without a permission request.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SetModeParams {
     /// The client's id of the session. Default: `default`, the connection's default session.
@@ -17,7 +19,8 @@ pub struct SetModeParams {
 }
 
 /// Parameters of `session/setModel`, which sets the model of a session.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SetModelParams {
     /// The client's id of the session. Default: `default`, the connection's default session.
@@ -28,7 +31,8 @@ pub struct SetModelParams {
 }
 
 /// Parameters of `session/setOption`, which sets one of the agent's own options in a session.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SetOptionParams {
     /// The client's id of the session. Default: `default`, the connection's default session.
@@ -42,7 +46,8 @@ pub struct SetOptionParams {
 }
 
 /// Value of a setting: the id or name of a value that the agent offers, or a boolean.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(untagged, expecting = "must be a string or a boolean")]
 pub enum SettingValue {
     /// Id or name of one of the offered values.
@@ -52,7 +57,8 @@ pub enum SettingValue {
 }
 
 /// Result of `session/setMode`, `session/setModel` and `session/setOption`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SettingResult {
     /// Complete state of the session after the change, by the agent's own names.
@@ -64,7 +70,8 @@ pub struct SettingResult {
 }
 
 /// A setting of the client that could not be set again in a restored session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NotRestored {
     /// The setting: `mode`, `model`, or the id of an option.

@@ -2,13 +2,15 @@
 
 use crate::proto::agui::AguiEvent;
 use crate::proto::chunk::Chunk;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// Summary of a turn: the result of `session/prompt` and `execute`, and the output of `acpipe run -o json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TurnSummary {
     /// The client's id of the session. Empty if a run failed before its session was opened.
@@ -66,12 +68,13 @@ pub struct TurnSummary {
     /// The agent's result of `session/prompt` in ACP, for clients that speak ACP. `None` if the agent did not answer
     /// with a result. Not part of the neutral protocol.
     #[serde(skip)]
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub acp: Option<Arc<str>>,
 }
 
 /// Number of bytes that a summary omits. Text, arguments and results are limited to 4 MiB each.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Omitted {
     /// Bytes cut off the end of `text`.
@@ -83,7 +86,8 @@ pub struct Omitted {
 }
 
 /// An error of a turn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TurnError {
     /// Kind of the error, see the table in `docs/reference/errors.md`.
@@ -94,12 +98,13 @@ pub struct TurnError {
     pub data: Value,
     /// Error object of an ACP agent, for clients that speak ACP. Not part of the neutral protocol.
     #[serde(skip)]
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub acp: Option<Arc<str>>,
 }
 
 /// A tool call in a summary.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
     /// Name of the tool.
@@ -111,7 +116,8 @@ pub struct ToolCall {
 }
 
 /// Result of a tool in a summary.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
     /// Id of the tool call.
@@ -125,7 +131,8 @@ pub struct ToolResult {
 }
 
 /// Token counts of a turn. A count that the agent does not report is `null`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {
     /// Input tokens.
@@ -143,7 +150,8 @@ pub struct TokenUsage {
 }
 
 /// Parameters of the notification `session/chunk`, sent to the client: the next chunk of a session.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ChunkParams<'a> {
     /// The client's id of the session.
@@ -160,7 +168,8 @@ pub struct ChunkParams<'a> {
 
 /// Parameters of the notification `session/events`, sent in place of `session/chunk` to a client with the capability
 /// `agui`: the AG-UI events of the next chunk of a session. A chunk without events has no notification.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EventsParams<'a> {
     /// The client's id of the session, which is the `threadId` of its runs.

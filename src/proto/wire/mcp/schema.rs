@@ -1,13 +1,14 @@
 //! JSON schema of the parts of an MCP server that are parsed by hand.
 
-use super::{McpServer, McpServersByName};
+use super::{McpServer, McpServersByName, ServerFields};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Fields of MCP servers in the configurations of other programs. acpipe passes them on unchanged, since the
 /// agent may know them.
-pub const PASSED_ON: &[&str] = &[
+const PASSED_ON: &[&str] = &[
     "alwaysAllow",
     "autoApprove",
     "bearerTokenEnvVar",
@@ -66,6 +67,24 @@ pub struct McpValues(BTreeMap<String, String>);
 #[schemars(transparent)]
 #[expect(dead_code, reason = "only its schema is used")]
 pub struct McpServerList(Vec<McpServer>);
+
+impl JsonSchema for McpServer {
+    fn schema_name() -> Cow<'static, str> {
+        "McpServer".into()
+    }
+
+    fn json_schema(g: &mut SchemaGenerator) -> Schema {
+        let mut schema = ServerFields::json_schema(g);
+        if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+            for name in PASSED_ON {
+                let description = "Passed to the agent unchanged.";
+                let field = json!({ "description": description });
+                properties.insert((*name).to_owned(), field);
+            }
+        }
+        schema
+    }
+}
 
 impl JsonSchema for McpServersByName {
     fn schema_name() -> Cow<'static, str> {

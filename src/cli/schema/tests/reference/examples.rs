@@ -5,7 +5,7 @@
 
 use super::markdown::Types;
 use super::pages::{page, sections, type_of};
-use crate::cli::schema::bundle;
+use crate::cli::schema::generate::bundle;
 use crate::core::client::Command;
 use crate::core::error::ErrorKind;
 use crate::core::methods::{Method, MethodVisitor, visit_methods};
@@ -164,7 +164,8 @@ impl MethodVisitor for Reader {
         R: JsonSchema,
     {
         for params in self.0.remove(method.name).into_iter().flatten() {
-            let read = unknown_fields::read::<P>(&to_raw(&params), UnknownFields::Refuse);
+            let read =
+                unknown_fields::read::<P>(method.name, &to_raw(&params), UnknownFields::Refuse);
             assert!(read.is_ok(), "{}: {params}: {:?}", method.name, read.err());
         }
     }

@@ -3,7 +3,7 @@
 use super::super::check;
 use super::markdown::Types;
 use crate::cli::args::Cli;
-use crate::cli::schema::{bundle, openrpc};
+use crate::cli::schema::generate::{bundle, openrpc};
 use clap::CommandFactory as _;
 use serde_json::Value;
 use std::collections::BTreeSet;
