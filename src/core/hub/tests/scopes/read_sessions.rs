@@ -112,6 +112,9 @@ impl Fixture {
     /// Opens `s` by a call of client `B`, which denies, and checks that its settings hold, also for a later prompt of `A`.
     fn open_by_b(&mut self, open: fn() -> Command, case: &str) {
         self.call(B, open());
+        // An observer may not prompt.
+        let attach = json!({"sessionId": "s", "role": "controller"});
+        self.call(A, Command::Attach(params(attach)));
         // A prompt that waits for the opening does not change it.
         self.prompt(A, "s");
         self.answer_all();
@@ -169,8 +172,8 @@ fn settings_of_the_client_that_opens_a_session_after_the_end_of_its_agent_hold()
                 }
                 let process = *t.agents.last().unwrap();
                 let exited = AgentInput::Exited(Exit::default());
-                t.hub
-                    .agent(process, exited, &mut HubCx::new(t.now, &mut t.sinks));
+                let cx = &mut HubCx::new(t.now, &mut t.sinks);
+                assert!(t.hub.agent(process, exited, cx).is_none());
                 t.settle();
                 t.open_by_b(open, &case);
             }
@@ -203,15 +206,19 @@ fn agent_of_a_reader_does_not_open_a_session_for_a_client_without_it() {
 #[test]
 fn reader_does_not_give_its_settings_to_an_agent_that_only_the_session_knows() {
     for (how, open) in OPENS {
-        let mut t = with_stored(None);
-        let other = |t: &mut Fixture, client, mode| {
+        let join = |t: &mut Fixture, client, mode, command: &str| {
             let mut settings = Box::new(SettingsBuilder::new(t.now).policy(mode).build());
-            settings.default_agent.spec.command = "other".to_owned();
+            settings.default_agent.spec.command = command.to_owned();
             t.hub.client_joined(client, settings).unwrap();
             t.connect_with(client, &json!({}));
         };
-        other(&mut t, A, Mode::Approve);
-        other(&mut t, B, Mode::Deny);
+        let disk = Disk::default();
+        let mut before = daemon_on(&disk);
+        join(&mut before, C, Mode::Approve, "another");
+        before.ensure_at(C, None);
+        let mut t = daemon_on(&disk);
+        join(&mut t, A, Mode::Approve, "own");
+        join(&mut t, B, Mode::Deny, "own");
         t.call(A, READS[0].1());
         t.call(B, open());
         t.answer_all();
