@@ -52,8 +52,8 @@ fn client_that_reads_a_stored_session_does_not_decide_whose_permissions_hold_in_
         }
         client("deny").call("session/prompt", &prompt);
         client("approve").call("session/prompt", &prompt);
-        let chosen = chosen_options(&daemon.world.log());
-        assert_eq!(chosen[before..], ["no", "no"], "{read}");
+        let log = daemon.world.log();
+        assert_eq!(chosen_options(&log)[before..], ["no", "no"], "{read}");
     }
     server.daemon.stop();
 }
