@@ -82,7 +82,7 @@ pub struct Restoring {
     acp_setup: Map<String, Value>,
     /// `true` if the next opening forks the agent's session instead of continuing it.
     forks: bool,
-    /// `true` once the session was live, until it is released: then any client may open it again, at an agent of its own.
+    /// `true` once the session was live, until it is released: then the next client opens it at an agent of its own.
     was_open: bool,
 }
 

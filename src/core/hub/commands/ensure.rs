@@ -234,7 +234,7 @@ fn asked_options(
 }
 
 /// Lets the settings of the client whose call is being handled hold in a session that its prompt or setting opens, as in one
-/// that `session/ensure` opens. Returns the session's agent.
+/// that `session/ensure` opens. A session whose agent has ended keeps the agent's definition. Returns the session's agent.
 pub(super) fn prepare_opening(
     catalog: &Catalog,
     router: &mut Router,
@@ -244,11 +244,12 @@ pub(super) fn prepare_opening(
     if !session.is_resting() {
         return Ok(session.agent);
     }
-    agent_to_open(catalog, router, id, None)?;
+    catalog.choose_agent_again(router, id)?;
     let agent = catalog.session(router, id)?.agent;
-    let spec = router.agents().get(agent).spec();
+    let own = catalog.callers_definition(router, agent)?.unwrap_or(agent);
+    let spec = router.agents().get(own).spec();
     let (protocol, defined) = (spec.protocol, spec.options.clone());
-    let asked = asked_options(router, id, agent, &SessionOptions::default());
+    let asked = asked_options(router, id, own, &SessionOptions::default());
     if !asked.is_empty() {
         let options = checked_options(catalog, router, id, agent, asked.clone(), &[])?;
         let session = catalog.session(router, id)?;

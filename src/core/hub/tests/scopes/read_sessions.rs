@@ -155,9 +155,9 @@ fn settings_of_the_client_that_opens_a_session_hold_whichever_client_has_read_it
     }
 }
 
-/// The agent process of `A`, which had the session, has ended.
+/// The agent of `A`, which had the session, has ended: a prompt or setting keeps the settings of `A`.
 #[test]
-fn settings_of_the_client_that_opens_a_session_after_the_end_of_its_agent_hold() {
+fn session_whose_agent_has_ended_keeps_its_settings_unless_it_is_ensured() {
     for agent in [None, Some("named")] {
         for (how, open) in OPENS {
             for is_stopped in [false, true] {
@@ -175,7 +175,10 @@ fn settings_of_the_client_that_opens_a_session_after_the_end_of_its_agent_hold()
                 let cx = &mut HubCx::new(t.now, &mut t.sinks);
                 assert!(t.hub.agent(process, exited, cx).is_none());
                 t.settle();
-                t.open_by_b(open, &case);
+                t.call(B, open());
+                t.answer_all();
+                let want = if how == "session/ensure" { "B" } else { "A" };
+                assert_eq!(t.mark(), Some(want), "{case}");
             }
         }
     }
