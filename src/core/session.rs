@@ -225,6 +225,7 @@ impl SessionMachine {
         self.talk.release_roots(cx);
         self.talk.leave_directory(cx);
         self.talk.rest();
+        self.restoring.note_released();
         if let Some(connection) = &mut cx.agent.connection {
             connection.used = cx.now;
         }

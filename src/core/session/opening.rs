@@ -112,7 +112,7 @@ impl SessionMachine {
         self.talk.report_opening(Ok(&recovery), cx);
         self.talk.used = Some(cx.now);
         self.talk.output.begin_acp_updates(cx.agent.protocol_name());
-        self.restoring.end_handover();
+        self.restoring.note_live();
         let live = Stage::Live { agent_session };
         self.talk.idle_timer = None;
         let waiters = match std::mem::replace(&mut self.talk.stage, live) {

@@ -82,6 +82,8 @@ pub struct Restoring {
     acp_setup: Map<String, Value>,
     /// `true` if the next opening forks the agent's session instead of continuing it.
     forks: bool,
+    /// `true` once the session was live, until it is released: then the next client opens it at an agent of its own.
+    was_open: bool,
 }
 
 impl Restoring {
@@ -111,9 +113,19 @@ impl Restoring {
         self.handover = Some(Handover { agent, name });
     }
 
-    /// Ends the hand-over, because the session is live at the new agent.
-    pub fn end_handover(&mut self) {
+    /// Notes that the session is live, which ends a hand-over.
+    pub fn note_live(&mut self) {
         self.handover = None;
+        self.was_open = true;
+    }
+
+    pub fn note_released(&mut self) {
+        self.was_open = false;
+    }
+
+    /// Returns `false` for a session that was only loaded, or released since it was live: no client has it at an agent.
+    pub fn was_open(&self) -> bool {
+        self.was_open
     }
 
     /// Ends the hand-over, because the session could not be opened at the new agent. Returns the previous one.

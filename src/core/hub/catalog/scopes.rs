@@ -287,7 +287,15 @@ impl Scopes {
         if is_same(&default) {
             return Some(default);
         }
-        if let Some(agent) = agents.all().find(is_same) {
+        // Not one that only a read of the session has added: it has the settings of the reader.
+        let is_in_use = |agent: &AgentRef| {
+            let mut scopes = self.all.values();
+            *agent == Agents::DEFAULT
+                || agents.get(*agent).connection().is_some()
+                || scopes.any(|scope| scope.default == *agent)
+        };
+        let mut same = agents.all().filter(is_same);
+        if let Some(agent) = same.find(is_in_use) {
             return Some(agent);
         }
         let spec = AgentSpec::of_stored(stored, &agents.get(default).definition().spec)?;

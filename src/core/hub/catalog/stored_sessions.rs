@@ -1,4 +1,5 @@
-//! Sessions that are only in the store: opened when they are named, at the agent that had them.
+//! Sessions that are only in the store: loaded when they are named, with the agent that had them by the settings of the client
+//! that names them. Their agent is chosen again when they are opened.
 
 use super::Catalog;
 use crate::core::agent::AgentSpec;
@@ -6,7 +7,7 @@ use crate::core::agent_definition::AgentDefinition;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::cx::HubCx;
-use crate::core::hub::router::{Router, next_prompt, storage};
+use crate::core::hub::router::{Router, storage};
 use crate::core::ids::AgentRef;
 use crate::core::log::Identity;
 use crate::core::session::{SessionAgents, SessionMachine};
@@ -66,7 +67,28 @@ impl Catalog {
         session.talk.turns.set_cost(identity.cost);
         router.unloaded_mut().restore(&mut session);
         router.sessions_mut().insert(id.to_owned(), session);
-        next_prompt::drop_unclaimed_list(router, id);
+        Ok(())
+    }
+
+    /// Chooses the agent of a loaded session again, since the client whose call is being handled opens it. Another client may
+    /// have loaded it, to read it for example, and its settings must not count.
+    pub(in crate::core::hub) fn choose_agent_again(
+        &self,
+        router: &mut Router,
+        id: &str,
+    ) -> Result<(), Error> {
+        if !router.shared().is_resident {
+            return Ok(());
+        }
+        let session = router.sessions().get(id);
+        let loaded = session.filter(|s| s.is_resting() && !s.restoring.was_open());
+        let Some(identity) = loaded.and_then(|s| s.talk.output.log().identity().cloned()) else {
+            return Ok(());
+        };
+        let agent = self.agent_of(router, &identity)?;
+        if let Some(session) = router.sessions_mut().get_mut(id) {
+            session.set_agent(agent);
+        }
         Ok(())
     }
 

@@ -198,13 +198,15 @@ fn begin_ensured(
     });
 }
 
-/// Returns the agent at which a session is to be opened, and the one that has it.
+/// Returns the agent at which the client whose call is being handled opens a session, and the one that has it. Which client
+/// has loaded the session before does not matter.
 pub(super) fn agent_to_open(
     catalog: &Catalog,
     router: &mut Router,
     id: &str,
     named: Option<&str>,
 ) -> Result<(AgentRef, Option<AgentRef>), Error> {
+    catalog.choose_agent_again(router, id)?;
     let own = router.sessions().get(id).map(|session| session.agent);
     let agent = match (named, own) {
         (None, Some(own)) => catalog.callers_definition(router, own)?.unwrap_or(own),
@@ -231,14 +233,19 @@ fn asked_options(
     wished.clone().or(&new.unwrap_or_default())
 }
 
-/// Lets the options of the client whose call is being handled hold in a session that its prompt or setting opens, as in
-/// one that `session/ensure` opens.
-pub(super) fn ask_options(catalog: &Catalog, router: &mut Router, id: &str) -> Result<(), Error> {
+/// Lets the settings of the client whose call is being handled hold in a session that its prompt or setting opens, as in one
+/// that `session/ensure` opens. A session whose agent has ended keeps the agent's definition. Returns the session's agent.
+pub(super) fn prepare_opening(
+    catalog: &Catalog,
+    router: &mut Router,
+    id: &str,
+) -> Result<AgentRef, Error> {
     let session = catalog.session(router, id)?;
-    let agent = session.agent;
     if !session.is_resting() {
-        return Ok(());
+        return Ok(session.agent);
     }
+    catalog.choose_agent_again(router, id)?;
+    let agent = catalog.session(router, id)?.agent;
     let own = catalog.callers_definition(router, agent)?.unwrap_or(agent);
     let spec = router.agents().get(own).spec();
     let (protocol, defined) = (spec.protocol, spec.options.clone());
@@ -250,7 +257,8 @@ pub(super) fn ask_options(catalog: &Catalog, router: &mut Router, id: &str) -> R
     }
     let session = catalog.session(router, id)?;
     session.talk.settings.set_defined(&defined);
-    Ok(())
+    next_prompt::drop_unclaimed_list(router, id);
+    Ok(agent)
 }
 
 pub(super) fn checked_options(

@@ -1,6 +1,6 @@
 //! Prompts and settings: passed to a session that has an agent, or for which an agent is started.
 
-use super::ensure::ask_options;
+use super::ensure::prepare_opening;
 use crate::core::agent::{Renewal, STOPPING};
 use crate::core::client::{Reply, Token};
 use crate::core::error::{Error, invalid, out_of_order};
@@ -53,7 +53,7 @@ pub(super) fn prompt(
             return Ok(());
         }
     }
-    ask_options(catalog, router, id)?;
+    let agent = prepare_opening(catalog, router, id)?;
     let machine = router.agents().get(agent);
     // After a crash, the next agent process takes the prompt.
     let stopping = machine.is_stopping() && !machine.has_crashed();
@@ -85,7 +85,6 @@ pub(super) fn prompt(
         return catalog.with_session(router, id, cx, |session, cx| session.begin_turn(queued, cx));
     }
     if rests {
-        next_prompt::drop_unclaimed_list(router, id);
         room::make_room(router, id, agent, cx)?;
         next_prompt::ensure_agent(router, id, agent, cx)?;
     }
@@ -105,9 +104,9 @@ pub(super) fn set(
     cx: &mut HubCx<'_>,
 ) -> Result<(), Error> {
     let id = &catalog.session_id(router, token.client, session_id)?;
-    ask_options(catalog, router, id)?;
+    let agent = prepare_opening(catalog, router, id)?;
     let session = catalog.session(router, id)?;
-    let (agent, is_live) = (session.agent, session.agent_session().is_some());
+    let is_live = session.agent_session().is_some();
     let rests = matches!(session.talk.stage, Stage::Resting);
     session.used = Some(cx.now);
     let machine = router.agents().get(agent);
@@ -116,7 +115,6 @@ pub(super) fn set(
         return Err(out_of_order(STOPPING));
     }
     if rests {
-        next_prompt::drop_unclaimed_list(router, id);
         room::make_room(router, id, agent, cx)?;
         next_prompt::ensure_agent(router, id, agent, cx)?;
     }
