@@ -30,4 +30,4 @@ mod turn_stream;
 mod websocket;
 
 pub use args::{ListenArgs, ListenOptions};
-pub use server::listen;
+pub use server::{check_free, check_listen, listen};

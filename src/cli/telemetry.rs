@@ -1,5 +1,6 @@
 //! Telemetry of a command: its settings from the option `--otlp` and the standard environment variables.
 
+use super::UsageError;
 use super::args::AgentArgs;
 use crate::core::secret::Secrets;
 use crate::shell::ReportSink;
@@ -20,15 +21,7 @@ impl Telemetry {
     /// # Errors
     /// The option or a variable is invalid, or the thread could not be started.
     pub fn start(args: &AgentArgs, secrets: &Secrets) -> anyhow::Result<Self> {
-        let variable = |name: &str| {
-            std::env::var(name)
-                .ok()
-                .filter(|text| !text.trim().is_empty())
-        };
-        let settings = match &args.otlp.otlp {
-            Some(url) => otlp::settings(url, variable)?,
-            None => None,
-        };
+        let settings = settings(args)?;
         let exporter = settings
             .map(|settings| crate::shell::OtlpExporter::start(settings, secrets.clone()))
             .transpose();
@@ -49,6 +42,35 @@ impl Telemetry {
             None => Box::new(drop),
         }
     }
+}
+
+/// Checks the option and the variables of telemetry.
+///
+/// # Errors
+/// One of them is invalid.
+#[cfg(feature = "otlp")]
+pub fn check_telemetry(args: &AgentArgs) -> Result<(), UsageError> {
+    settings(args).map(|_| ())
+}
+
+#[cfg(feature = "otlp")]
+fn settings(args: &AgentArgs) -> Result<Option<crate::shell::OtlpSettings>, UsageError> {
+    let variable = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .filter(|text| !text.trim().is_empty())
+    };
+    match &args.otlp.otlp {
+        Some(url) => otlp::settings(url, variable),
+        None => Ok(None),
+    }
+}
+
+/// This build has no telemetry.
+#[cfg(not(feature = "otlp"))]
+#[expect(clippy::unnecessary_wraps, reason = "this build has no telemetry")]
+pub fn check_telemetry(_: &AgentArgs) -> Result<(), UsageError> {
+    Ok(())
 }
 
 #[cfg(not(feature = "otlp"))]

@@ -18,7 +18,7 @@ mod view;
 use crate::proto::wire::Variables;
 pub use arguments::{shown_line, shown_words};
 pub use frame::{Sender, hide_in_frame, hide_in_value, without_members};
-pub use key_lines::KeyLines;
+pub use key_lines::{KeyLines, without_key_lines};
 pub use known::Known;
 pub use names::{is_parameter, names_secret, shown_variable};
 use std::borrow::Cow;

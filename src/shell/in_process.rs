@@ -13,6 +13,7 @@ use super::stdin_queue::StdinReceiver;
 use super::supervisor::codec::SupervisorOrder;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Exit, Measure};
+use crate::core::secret::without_key_lines;
 use crate::proto::frame::Batch;
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
@@ -134,7 +135,8 @@ async fn live(id: AgentId, run: InProcessAgent, mut events: EventSender, end: Ta
             result = &mut task.0, if ended.is_none() => ended = Some(result),
         }
     };
-    let exit = exit(result, stopped_by);
+    let mut exit = exit(result, stopped_by);
+    exit.stderr = without_key_lines(&exit.stderr);
     if !exit.stderr.is_empty() {
         end.health.add_stderr(exit.stderr.as_bytes());
     }

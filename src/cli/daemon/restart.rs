@@ -5,13 +5,16 @@ use super::control::Control;
 use super::dropped_options::dropped_options;
 use super::hello::DaemonInfo;
 use super::lasting_files::check_files;
+use super::serve::checked;
 use super::start_options::StartVariables;
 use super::{check_resident, current_directory, given_options, note_start, start, state_of};
 use crate::cli::args::daemon::{DaemonVerb, ResidentArgs, StartArgs};
 use crate::cli::args::hints::try_parse;
 use crate::cli::args::{DaemonArgs, Verb};
 use crate::cli::config::UserFile;
-use crate::cli::{ContinuedSession, UsageError, persists_with, print_note, settings};
+#[cfg(feature = "listen")]
+use crate::cli::http::check_free;
+use crate::cli::{UsageError, persists_with, print_note};
 use crate::core::secret::Secrets;
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
@@ -36,8 +39,8 @@ pub async fn restart(args: &StartArgs, secrets: &Secrets) -> anyhow::Result<()> 
     let mut dropped = Vec::new();
     if let Some(connection) = connect_control(&state).await? {
         next = next.after(&connection.info)?;
-        let checked = next.check(&state, secrets);
-        checked.context(
+        let result = next.check(&state, secrets, &connection.info);
+        result.context(
             "the daemon was not restarted, and the earlier one still runs; correct this, or restart it with another --config",
         )?;
         dropped = dropped_options(&connection.info.args, &next.options);
@@ -79,22 +82,30 @@ impl NextDaemon {
         Ok(self)
     }
 
-    /// Checks that the daemon can start with these options and this configuration.
-    fn check(&self, state: &Path, secrets: &Secrets) -> anyhow::Result<()> {
+    /// Checks that the daemon can start with these options and this configuration once the earlier one has ended.
+    #[cfg_attr(
+        not(feature = "listen"),
+        expect(unused_variables, reason = "this build has no HTTP server")
+    )]
+    fn check(&self, state: &Path, secrets: &Secrets, earlier: &DaemonInfo) -> anyhow::Result<()> {
         let directory = self.directory.display();
         std::env::set_current_dir(&self.directory).with_context(|| {
             format!("cannot use the directory of its start, {directory}; restart it with options from another one")
         })?;
-        let resident = parsed(&self.options)?;
+        let mut resident = parsed(&self.options)?;
         check_files(&resident, &self.variables)?;
-        let mut agent = resident.agent;
+        let agent = &mut resident.agent;
         persists_with(agent.store.persist, self.variables.persist.as_deref())?;
         agent.store.place.state_dir = Some(state.to_owned());
         let variable = self.variables.config.as_ref().map(PathBuf::from);
-        agent.permissions.config = agent.permissions.config.or(variable);
+        let option = agent.permissions.config.take();
+        agent.permissions.config = option.or(variable);
         // The variables of this process are not those of the daemon.
         agent.is_of_client = true;
-        settings(&agent, &ContinuedSession::default(), secrets).map(|_| ())
+        checked(&resident, secrets)?;
+        #[cfg(feature = "listen")]
+        check_free(&resident.listen, &earlier.listening)?;
+        Ok(())
     }
 }
 

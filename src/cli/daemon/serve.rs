@@ -8,11 +8,11 @@ use crate::cli::args::daemon::{ResidentArgs, RunDaemonArgs};
 use crate::cli::config::UserFile;
 use crate::cli::connections::{ConnectionSetup, Connections};
 #[cfg(feature = "listen")]
-use crate::cli::http::{ListenOptions, listen};
-use crate::cli::telemetry::Telemetry;
+use crate::cli::http::{ListenOptions, check_listen, listen};
+use crate::cli::telemetry::{Telemetry, check_telemetry};
 use crate::cli::{ContinuedSession, launch, print_note, settings, state_dir, store_for_clients};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::hub::Hub;
+use crate::core::hub::{Hub, Settings};
 use crate::core::secret::Secrets;
 use crate::shell::{
     Connector, DaemonListener, DaemonPlace, InProcessAgents, LoopOwner, LoopSetup, StdoutWriter,
@@ -57,6 +57,19 @@ pub async fn serve_http(resident: ResidentArgs, secrets: Secrets) -> anyhow::Res
     serve_clients(resident, Vec::new(), secrets, None).await
 }
 
+/// Checks the options and the configuration of a daemon, and returns its settings. Nothing is started or bound, so that a
+/// restart can check the next daemon while the earlier one runs.
+///
+/// # Errors
+/// The daemon could not start with them.
+pub fn checked(resident: &ResidentArgs, secrets: &Secrets) -> anyhow::Result<Settings> {
+    check_resident(resident)?;
+    check_telemetry(&resident.agent)?;
+    #[cfg(feature = "listen")]
+    check_listen(&resident.listen)?;
+    settings(&resident.agent, &ContinuedSession::default(), secrets)
+}
+
 /// Runs a loop with the clients of the HTTP server, and those of the socket if there is one. `options` are those of a
 /// restart, and the flag says whether the start is reported on stdout.
 async fn serve_clients(
@@ -65,12 +78,11 @@ async fn serve_clients(
     secrets: Secrets,
     socket: Option<(DaemonListener, bool)>,
 ) -> anyhow::Result<u8> {
-    check_resident(&resident)?;
+    let mut hub_settings = checked(&resident, &secrets)?;
     let max_line = resident.agent.max_line;
     let login = resident.agent.login();
     let telemetry = Telemetry::start(&resident.agent, &secrets)?;
     let (store, stored) = store_for_clients(&resident.agent.store)?;
-    let mut hub_settings = settings(&resident.agent, &ContinuedSession::default(), &secrets)?;
     hub_settings.idle_after = resident.limits.idle_timeout.0;
     let max_sessions = resident.limits.max_sessions;
     hub_settings.max_sessions = max_sessions.and_then(|max| max.try_into().ok());

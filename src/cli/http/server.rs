@@ -93,12 +93,7 @@ pub async fn listen(
         !args.listen.is_empty(),
         "no address to listen on; pass --listen"
     );
-    check_addresses(args)?;
-    let tls = match (&args.tls_cert, &args.tls_key) {
-        (Some(cert), Some(key)) => Some(tls::acceptor(cert, key)?),
-        _ => None,
-    };
-    let origins = origins(&args.allow_origin)?;
+    let (tls, origins) = checked(args)?;
     let tokens = Arc::new(Tokens::load(&options.state_dir, &options.secrets)?);
     let metrics = Arc::<Metrics>::default();
     let delays = Arc::new(Semaphore::new(DELAYS));
@@ -107,9 +102,8 @@ pub async fn listen(
     let mut acceptors = JoinSet::new();
     let mut bound = Vec::new();
     for address in &args.listen {
-        let listener = TcpListener::bind(address).await.with_context(|| {
-            format!("cannot listen on {address}; choose another port, or port 0 for a free one")
-        })?;
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.with_context(|| busy(*address))?;
         let address = listener.local_addr()?;
         addresses.push(address);
         let host = (address.ip(), address.port());
@@ -141,6 +135,43 @@ pub async fn listen(
         addresses,
         task,
     })
+}
+
+/// Checks the options of the HTTP server. Nothing is opened but the files of the certificate.
+///
+/// # Errors
+/// An address must not be used without TLS, or a certificate or an origin cannot be used.
+pub fn check_listen(args: &ListenArgs) -> anyhow::Result<()> {
+    checked(args).map(|_| ())
+}
+
+fn checked(args: &ListenArgs) -> anyhow::Result<(Option<TlsAcceptor>, Vec<HeaderValue>)> {
+    check_addresses(args)?;
+    let tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(cert), Some(key)) => Some(tls::acceptor(cert, key)?),
+        _ => None,
+    };
+    Ok((tls, origins(&args.allow_origin)?))
+}
+
+/// Checks that addresses are free, except those with the ports of `own`, which a server that will have ended has.
+///
+/// # Errors
+/// One cannot be bound.
+pub fn check_free(args: &ListenArgs, own: &[String]) -> anyhow::Result<()> {
+    let port = |url: &String| url.rsplit(':').next().and_then(|port| port.parse().ok());
+    let own: Vec<u16> = own.iter().filter_map(port).collect();
+    let others = args.listen.iter();
+    let others = others.filter(|address| !own.contains(&address.port()));
+    // All at once, so that none is given twice.
+    let bound: anyhow::Result<Vec<_>> = others
+        .map(|address| std::net::TcpListener::bind(address).with_context(|| busy(*address)))
+        .collect();
+    bound.map(drop)
+}
+
+fn busy(address: SocketAddr) -> String {
+    format!("cannot listen on {address}; choose another port, or port 0 for a free one")
 }
 
 /// Refuses addresses that other machines reach without TLS, unless the user insists.

@@ -1,7 +1,7 @@
 //! Private keys in texts that are shown line by line: no single line after the first looks like a part of one.
 
 use super::HIDDEN;
-use super::patterns::begins_private_key;
+use super::patterns::{begins_private_key, private_key_end};
 use std::borrow::Cow;
 
 /// Maximum number of lines of a key whose end is missing.
@@ -9,8 +9,6 @@ const MOST_LINES: usize = 256;
 
 /// Minimum length of a text between other text that is taken for a part of a key.
 const SHORTEST_PART: usize = 16;
-
-const KEY_END: &str = "-----END";
 
 /// Place in a text that is shown line by line: whether the next line belongs to a private key.
 #[derive(Debug, Default)]
@@ -24,7 +22,7 @@ impl KeyLines {
     pub fn hide<'a>(&mut self, line: &'a str) -> Cow<'a, str> {
         let mut key = 0;
         if self.left > 0 {
-            key = line.find(KEY_END).unwrap_or(line.len());
+            key = private_key_end(line).unwrap_or(line.len());
             self.left = if key < line.len() { 0 } else { self.left - 1 };
         }
         if begins_private_key(&line[key..]) {
@@ -36,6 +34,18 @@ impl KeyLines {
         let (key, rest) = line.split_at(key);
         Cow::Owned(without_parts(key) + rest)
     }
+
+    /// Returns `true` if the next line may belong to a private key.
+    pub fn is_inside(&self) -> bool {
+        self.left > 0
+    }
+}
+
+/// Returns a whole text without the lines of private keys.
+pub fn without_key_lines(text: &str) -> String {
+    let mut lines = KeyLines::default();
+    let shown = text.split_inclusive('\n').map(|line| lines.hide(line));
+    shown.collect()
 }
 
 /// Returns a line of a key without the key. The program may have written other text around it.
@@ -103,6 +113,39 @@ mod tests {
             MOST_LINES
         );
         assert_eq!(shown.last().unwrap(), line.trim());
+    }
+
+    #[test]
+    fn key_ends_at_the_end_of_a_private_key_only() {
+        let line = "c2Vjb25kTGluZU9mVGhlS2V5";
+        for (begin, between, end) in [
+            (
+                "-----BEGIN RSA PRIVATE KEY-----",
+                "-----END CERTIFICATE-----",
+                "-----END RSA PRIVATE KEY-----",
+            ),
+            (
+                "> ---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----",
+                "Comment: \"key\"",
+                "> ---- END SSH2 ENCRYPTED PRIVATE KEY ----",
+            ),
+            (
+                "Private-Lines: 2",
+                "-----END PUBLIC KEY-----",
+                "Private-MAC: 01",
+            ),
+            (
+                "-----BEGIN PRIVATE KEY----- -----",
+                "",
+                ": -----END PRIVATE KEY-----",
+            ),
+        ] {
+            let text = [begin, line, between, line, end, line].join("\n");
+            let expected = [begin, HIDDEN, between, HIDDEN, end, line];
+            assert_eq!(shown(&text), expected, "{begin}");
+            let whole = without_key_lines(&text);
+            assert_eq!(whole, expected.join("\n"), "{begin}");
+        }
     }
 
     #[test]

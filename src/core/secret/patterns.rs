@@ -49,10 +49,18 @@ const PREFIXES: &[(&str, usize)] = &[
     ("MIIEpQIBAAKCAQEA", 30),
 ];
 
-/// Line before a private key (PEM, OpenSSH, PGP), around the kind of the key.
-const KEY_BEGIN: &str = "-----BEGIN";
+/// Words of the lines before and after a private key, which the kind of the key follows.
+const BEGIN: &str = "BEGIN";
+const END: &str = "END";
 const KEY_KIND: &str = "PRIVATE KEY";
-const DASHES: &str = "-----";
+
+/// Beginnings of these lines: of PEM, OpenSSH and PGP; of SSH2.
+const LINE_BEGINNINGS: [&str; 2] = ["-----", "---- "];
+const DASHES: &str = "----";
+
+/// Names of the lines before and after the private part of a key of PuTTY.
+const PUTTY_BEGIN: &str = "Private-Lines";
+const PUTTY_END: &str = "Private-MAC";
 
 const LONGEST_KIND: usize = 40;
 
@@ -95,8 +103,11 @@ pub fn found(text: &str) -> Vec<Range<usize>> {
 /// Returns the secret that the word contains or that follows it.
 fn after(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
     let said = &text[word.clone()];
-    if said.ends_with(KEY_BEGIN) {
-        return private_key(text, word.end);
+    if said.ends_with(BEGIN) && line_start(text, word.end - BEGIN.len()).is_some() {
+        return private_key(text, key_start(text, word.end)?);
+    }
+    if said == PUTTY_BEGIN {
+        return private_key(text, putty_start(text, word.end)?);
     }
     if let Some(secret) = twilio_or_telegram(text, word) {
         return Some(secret);
@@ -127,8 +138,10 @@ fn after(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
     if !is_option && !text[separator.clone()].contains([':', '=']) {
         return None;
     }
-    if text[separator.end..].starts_with(KEY_BEGIN)
-        && let Some(key) = private_key(text, separator.end + KEY_BEGIN.len())
+    let kind = text[separator.end..].strip_prefix(LINE_BEGINNINGS[0]);
+    if let Some(kind) = kind.and_then(|text| text.strip_prefix(BEGIN))
+        && let Some(start) = key_start(text, text.len() - kind.len())
+        && let Some(key) = private_key(text, start)
     {
         return Some(key);
     }
@@ -142,14 +155,32 @@ fn after(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
 
 /// Returns `true` if a private key begins in the text and does not end in it.
 pub fn begins_private_key(text: &str) -> bool {
-    let Some(at) = text.rfind(KEY_BEGIN) else {
-        return false;
-    };
-    let start = key_start(text, at + KEY_BEGIN.len());
-    start.is_some_and(|start| !text[start..].contains(DASHES))
+    let putty = |(at, _)| putty_start(text, at + PUTTY_BEGIN.len());
+    let start = key_lines(text, BEGIN).last().map(|line| line.end);
+    let start = start.or_else(|| text.rmatch_indices(PUTTY_BEGIN).find_map(putty));
+    start.is_some_and(|start| private_key_end(&text[start..]).is_none())
 }
 
-/// Returns where the key begins whose kind stands at a place of a text; `None` if it is not a private key.
+/// Returns where the line after a private key begins in the text. The end of something else, such as a certificate, is none.
+pub fn private_key_end(text: &str) -> Option<usize> {
+    let line = key_lines(text, END).next();
+    line.map_or_else(|| text.find(PUTTY_END), |line| Some(line.start))
+}
+
+/// Returns the lines with a word (`BEGIN` or `END`) around private keys, from their dashes to their dashes.
+fn key_lines(text: &str, word: &'static str) -> impl Iterator<Item = Range<usize>> {
+    text.match_indices(word)
+        .filter_map(move |(at, _)| Some(line_start(text, at)?..key_start(text, at + word.len())?))
+}
+
+/// Returns where the dashes before this place begin; `None` if they are not those of a line around a key.
+fn line_start(text: &str, at: usize) -> Option<usize> {
+    let mut beginnings = LINE_BEGINNINGS.iter();
+    let rest = beginnings.find_map(|dashes| text[..at].strip_suffix(dashes))?;
+    Some(rest.len())
+}
+
+/// Returns where the line ends that has the kind of a key at this place; `None` if it is not a private key.
 fn key_start(text: &str, at: usize) -> Option<usize> {
     let kind = run(text, at, |c| {
         c.is_ascii_uppercase() || c.is_ascii_digit() || c == ' '
@@ -157,21 +188,28 @@ fn key_start(text: &str, at: usize) -> Option<usize> {
     if kind.len() > LONGEST_KIND || !text[kind.clone()].contains(KEY_KIND) {
         return None;
     }
-    text[kind.end..]
-        .strip_prefix(DASHES)
-        .map(|_| kind.end + DASHES.len())
+    let dashes = run(text, kind.end, |c| c == '-');
+    (dashes.len() >= DASHES.len()).then_some(dashes.end)
 }
 
-/// Returns the private key behind [`KEY_BEGIN`], with the headers of an encrypted one. Its end may be missing.
-fn private_key(text: &str, at: usize) -> Option<Range<usize>> {
-    let start = key_start(text, at)?;
+/// Returns where the number of lines ends that follows the name of PuTTY's line.
+fn putty_start(text: &str, at: usize) -> Option<usize> {
+    let number = run(text, at, |c| matches!(c, ':' | ' ') || c.is_ascii_digit());
+    text[number.clone()]
+        .contains(|c: char| c.is_ascii_digit())
+        .then_some(number.end)
+}
+
+/// Returns the private key that begins here, with the headers of an encrypted one. Its end may be missing.
+fn private_key(text: &str, start: usize) -> Option<Range<usize>> {
     let is_coded = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
     // A backslash is that of an escaped line break.
     let body = run(text, start, |c| {
         is_coded(c) || c.is_whitespace() || matches!(c, '\\' | '-' | ':' | ',' | '.')
     });
     let said = &text[body.clone()];
-    let end = said.find(DASHES).map_or(said, |end| &said[..end]);
+    let end = said.find(DASHES).or_else(|| said.find(PUTTY_END));
+    let end = end.map_or(said, |end| &said[..end]);
     let secret = start..start + end.trim_end_matches('\\').len();
     let mut words = end.split(|c| !is_coded(c));
     let is_key = words.any(|word| word.len() >= SHORTEST_KEY) || is_cut(text, &secret);

@@ -7,6 +7,7 @@ use crate::harness::{FAKE_AGENT, World, chosen_options, signal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::Write as _;
+use std::net::TcpListener;
 use std::process::Stdio;
 
 fn turn(text: &str) -> Value {
@@ -213,6 +214,45 @@ fn restart_without_its_configuration_leaves_the_daemon_running() {
         std::fs::write(&config, "").unwrap();
     }
     daemon.run(&["daemon", "restart"], 0);
+    assert_ne!(daemon.pid(), pid);
+    daemon.stop();
+}
+
+#[test]
+fn restart_with_options_that_cannot_start_leaves_the_daemon_running() {
+    let daemon = Daemon::start(&["--listen", "127.0.0.1:0"]);
+    let pid = daemon.pid();
+    let file = daemon.world.file("no.pem", "x");
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let busy = other.local_addr().unwrap().to_string();
+    let loopback = ["--listen", "127.0.0.1:0"];
+    let variable = "OTEL_EXPORTER_OTLP_ENDPOINT";
+    for (options, why) in [
+        (&["--listen", "0.0.0.0:0"][..], "without TLS"),
+        (&["--tls-cert", "/nope", "--tls-key", "/nope"], "/nope"),
+        (&["--tls-cert", &file, "--tls-key", &file], "no.pem"),
+        (&["--allow-origin", "x"], "--allow-origin"),
+        (&["--otlp=ftp://x"], "--otlp"),
+        (&["--otlp=https://u:password@x"], "--otlp"),
+        (&["--otlp"], variable),
+        (&["--listen", &busy], &busy),
+    ] {
+        let args = [&["daemon", "restart"], &loopback[..], options].concat();
+        let mut restart = daemon.command(&args);
+        let output = restart.env(variable, "no address").output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            !output.status.success() && error.contains("still runs") && error.contains(why),
+            "{options:?}: {error}"
+        );
+        assert_eq!(daemon.pid(), pid, "{options:?}");
+    }
+    // The earlier daemon has this port until it ends.
+    let status = daemon.run(&["daemon", "status", "--json"], 0);
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    let own = status["daemon"]["listening"][0].as_str().unwrap();
+    let own = own.strip_prefix("http://").unwrap();
+    daemon.run(&["daemon", "restart", "--listen", own], 0);
     assert_ne!(daemon.pid(), pid);
     daemon.stop();
 }
