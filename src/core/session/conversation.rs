@@ -344,6 +344,7 @@ impl Conversation {
     pub fn begin_terms(&mut self, caller: Option<&CallerTerms>, cx: &mut Cx<'_>) {
         if let Some(caller) = caller {
             let own = Terms::of(cx.agent.definition, &cx.shared.settings);
+            self.terms.forget_asking();
             self.terms.set_terms(&own, caller, &self.settings, cx);
             self.recheck_asking(cx);
         }

@@ -23,6 +23,7 @@ use crate::core::session::CallerSettings;
 use crate::core::shared::Shared;
 use crate::core::terms::{CallerTerms, Terms};
 use crate::proto::wire::{AgentSource, SessionOptions};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -322,6 +323,9 @@ impl Scopes {
                 limits: settings.limits,
             },
         };
+        let spec = agents.get(agent).spec();
+        let asking = definition.and_then(|own| own.asking(spec));
+        let asking = asking.map(Cow::into_owned);
         let options = definition.map(|own| own.spec.options.clone());
         let mut options = options.unwrap_or_default();
         let caller = self.caller;
@@ -334,6 +338,7 @@ impl Scopes {
             has_own_settings: self.of_caller().is_some(),
             terms,
             options,
+            asking,
         })))
     }
 
@@ -379,7 +384,7 @@ impl Scopes {
         let our_spec = own.map_or(their_spec, |own| agents.get(own).spec());
         let own = own.map(|own| agents.get(own).definition());
         let mut differing = Vec::new();
-        if let Some(caller) = terms {
+        if let Some(caller) = &terms {
             let held = Terms::of(held, settings);
             differing.push(("agent", is_other));
             differing.push(("permissions", caller.terms.policy != held.policy));
@@ -405,6 +410,7 @@ impl Scopes {
             held: their_spec.options.clone(),
             differing: differing.map(|(name, _)| name).collect(),
             agent_command: is_other.then(|| their_spec.stored().shown_line()),
+            terms,
         })
     }
 

@@ -47,6 +47,7 @@ fn caller(policy: Policy, answer: Option<Duration>) -> CallerTerms {
         has_own_settings: true,
         terms: Terms { policy, limits },
         options: SessionOptions::default(),
+        asking: None,
     }
 }
 
