@@ -491,9 +491,14 @@ impl Scopes {
     }
 }
 
-/// Returns `true` if an agent by the definition of a client runs another command line than the agent of a session.
+/// Returns `true` if an agent by the definition of a client runs another command line than the agent of a session. The
+/// demo agent is the default of clients that name no agent.
 fn has_other_program(agents: &Agents, own: AgentRef, agent: AgentRef) -> bool {
-    let (ours, theirs) = (&agents.get(own).definition().spec, agents.get(agent).spec());
+    let definition = agents.get(own).definition();
+    let (ours, theirs) = (&definition.spec, agents.get(agent).spec());
+    if ours.source == AgentSource::Demo && definition.name == DEFAULT_AGENT {
+        return false;
+    }
     let line = |spec: &AgentSpec| (spec.protocol, spec.command.clone(), spec.args.clone());
     own != agent && line(ours) != line(theirs)
 }
