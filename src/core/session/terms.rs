@@ -143,7 +143,8 @@ impl SessionTerms {
         });
         kept.change = change;
         let asking = caller.asking.clone();
-        kept.asking.extend(asking.filter(|own| !kept.asking.contains(own)));
+        kept.asking
+            .extend(asking.filter(|own| !kept.asking.contains(own)));
         kept.caller = caller.has_own_settings.then_some(caller.client);
         kept.policy = Some(terms.policy.clone());
         kept.stricter = (terms != own).then(|| Arc::new(terms));

@@ -105,7 +105,10 @@ impl SessionTerms {
             output,
             turn,
         } = shown;
-        let callers = self.prompt.as_deref().map_or(&[][..], |prompt| &prompt.asking);
+        let callers = self
+            .prompt
+            .as_deref()
+            .map_or(&[][..], |prompt| &prompt.asking);
         let warning = asking_warning(settings, failed, callers, cx);
         if warning.as_deref() == self.policy_warning() {
             return;
