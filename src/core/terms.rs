@@ -2,6 +2,7 @@
 //! of its own; in a session that another client opened, the terms of both hold for its prompts.
 
 use super::agent_definition::AgentDefinition;
+use super::asking::Asking;
 use super::client::ClientId;
 use super::config::Settings;
 use super::limits::Limits;
@@ -85,6 +86,8 @@ pub struct CallerTerms {
     pub terms: Terms,
     /// Options of its own definition of the agent, with the tools that it refused when it opened the session.
     pub options: SessionOptions,
+    /// When the agent asks for permission, by the client's own definition of it.
+    pub asking: Option<Asking>,
 }
 
 impl CallerTerms {

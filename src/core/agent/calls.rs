@@ -225,8 +225,13 @@ impl AgentMachine {
     }
 
     /// Sends an elicitation that belongs to no session to the clients. Returns `false` if it was declined or
-    /// cancelled at once.
-    pub fn ask_without_session(&mut self, asked: Elicitation<'_>, cx: &mut AgentCx<'_>) -> bool {
+    /// cancelled at once. `denied_in_turn` is the rule by which the terms of a running turn decline it.
+    pub fn ask_without_session(
+        &mut self,
+        asked: Elicitation<'_>,
+        denied_in_turn: Option<String>,
+        cx: &mut AgentCx<'_>,
+    ) -> bool {
         let Some(connection) = self.connection_mut() else {
             return false;
         };
@@ -248,8 +253,9 @@ impl AgentMachine {
         let subject = Subject::of_question(&asked.elicitation.message, "");
         let own = cx.shared.settings.policy_of(definition);
         let verdict = own.judge_in(&subject, &definition.spec.options);
-        let is_denied = !signs_in && verdict.effect == policy::Effect::Deny;
-        let denied_by = is_denied.then_some(verdict.by);
+        let is_denied = verdict.effect == policy::Effect::Deny;
+        let denied_by = is_denied.then_some(verdict.by).or(denied_in_turn);
+        let denied_by = denied_by.filter(|_| !signs_in);
         let limit = self.limits(&cx.shared.settings).of(Timeout::Answer);
         let declined = self.questions.ask(asked, number, limit, denied_by, cx);
         let is_open = declined.is_none();

@@ -1,6 +1,8 @@
 //! Settings of a client that opens or joins a session, and the comparison with those of the session for its receipt.
 
-use super::settings::SessionSettings;
+use crate::core::cx::Cx;
+use crate::core::session::Conversation;
+use crate::core::terms::CallerTerms;
 use crate::proto::wire::{Recovery, SessionOptions};
 
 /// Names of the settings that a receipt compares, in its order.
@@ -30,11 +32,18 @@ pub struct CallerSettings {
     pub differing: Vec<&'static str>,
     /// Command line of the session's agent, as it is shown, if the client has another agent of this name.
     pub agent_command: Option<String>,
+    /// Terms of its prompts; `None` if all clients have the settings of the hub.
+    pub terms: Option<Box<CallerTerms>>,
 }
 
 impl CallerSettings {
-    /// Adds to a receipt the settings in which the live session differs from those of the client.
-    pub fn fill(self, settings: &SessionSettings, recovery: &mut Recovery) {
+    /// Adds to a receipt the settings in which the live session differs from those of the client, and the warning that
+    /// holds for its prompts.
+    pub fn fill(self, talk: &Conversation, recovery: &mut Recovery, cx: &mut Cx<'_>) {
+        let settings = &talk.settings;
+        if let Some(terms) = &self.terms {
+            talk.terms.fill_asking_for(terms, settings, recovery, cx);
+        }
         let mut differing = settings.differing(&self.options, &self.held);
         // A setting that could not be made is in the receipt already.
         let is_known = |name: &str| {

@@ -131,7 +131,7 @@ impl SessionMachine {
         }
         for waiter in waiters {
             let mut own = recovery.clone();
-            waiter.caller.fill(&self.talk.settings, &mut own);
+            waiter.caller.fill(&self.talk, &mut own, cx);
             let result = self.talk.result(own, cx.agent.spec.protocol);
             cx.clients
                 .reply(waiter.token, Ok(Reply::Session(Box::new(result))));

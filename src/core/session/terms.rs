@@ -12,6 +12,7 @@ pub mod asking;
 use super::output::SessionOutput;
 use super::policy_notices::PolicyNotice;
 use super::settings::SessionSettings;
+use crate::core::asking::Asking;
 use crate::core::client::ClientId;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
@@ -37,6 +38,8 @@ pub struct PromptTerms {
     caller: Option<ClientId>,
     /// Clients that opened the session with its list of allowed tools, for which it counts.
     listing: Vec<ClientId>,
+    /// When the agent asks, by the own definitions of the clients of the last prompt.
+    asking: Vec<Asking>,
 }
 
 /// Terms of a session. Both parts are absent in most sessions.
@@ -60,6 +63,13 @@ impl SessionTerms {
     pub fn forget_stricter(&mut self) {
         if let Some(terms) = &mut self.prompt {
             terms.stricter = None;
+        }
+    }
+
+    /// Forgets what the clients of the last prompt say of the agent's permission requests.
+    pub fn forget_asking(&mut self) {
+        if let Some(terms) = &mut self.prompt {
+            terms.asking.clear();
         }
     }
 
@@ -132,6 +142,9 @@ impl SessionTerms {
             )
         });
         kept.change = change;
+        let asking = caller.asking.clone();
+        kept.asking
+            .extend(asking.filter(|own| !kept.asking.contains(own)));
         kept.caller = caller.has_own_settings.then_some(caller.client);
         kept.policy = Some(terms.policy.clone());
         kept.stricter = (terms != own).then(|| Arc::new(terms));

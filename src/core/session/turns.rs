@@ -211,6 +211,21 @@ impl SessionTurns {
         }
     }
 
+    /// Calls `act` on the open turn that has this call, if there is one.
+    pub fn with_turn_of_call(
+        &mut self,
+        call: &str,
+        output: &mut SessionOutput,
+        clients: &mut dyn ClientSinks,
+        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, SessionSink<'_>>),
+    ) {
+        if self.prompted().is_some_and(|r| r.turn.has_call(call)) {
+            self.with_turn(output, clients, act);
+        } else if self.background().is_some_and(|b| b.turn.has_call(call)) {
+            self.with_background(output, clients, act);
+        }
+    }
+
     pub fn notify_activity(
         &self,
         waiting_for: Option<Waiting>,

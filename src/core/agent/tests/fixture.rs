@@ -467,7 +467,7 @@ impl Fixture {
                 self.act(|agent, cx| agent.sign_in_answered(call, &Err(error), cx));
             }
             AgentEvent::Elicitation(asked) => {
-                self.act(|agent, cx| agent.ask_without_session(*asked, cx));
+                self.act(|agent, cx| agent.ask_without_session(*asked, None, cx));
             }
             AgentEvent::Withdrawn { key } => {
                 self.act(|agent, cx| agent.withdrawn(&key, cx));

@@ -91,10 +91,27 @@ pub(super) fn elicitation(
         });
         return;
     }
-    let is_asked = router.with_agent(agent, cx, |agent, cx| agent.ask_without_session(asked, cx));
+    let denied = denied_in_turn(router, agent, &asked.elicitation.message);
+    let is_asked = router.with_agent(agent, cx, |agent, cx| {
+        agent.ask_without_session(asked, denied, cx)
+    });
     if is_asked {
         wait_for_user(router, agent);
     }
+}
+
+/// Returns the rule by which a session of the agent declines a question that names no session: each one that runs a turn
+/// may have caused it.
+fn denied_in_turn(router: &mut Router, agent: AgentRef, message: &str) -> Option<String> {
+    let definition = router.agents().get(agent).definition();
+    let policy = router.shared().settings.policy_of(definition).clone();
+    let mut denied = None;
+    router.sessions_mut().for_each_awake(|session| {
+        if session.agent == agent && denied.is_none() {
+            denied = session.talk.denies_question(message, &policy);
+        }
+    });
+    denied
 }
 
 /// Extends the timeouts of calls to the agent by the time that the user has to answer an elicitation

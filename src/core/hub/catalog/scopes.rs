@@ -23,6 +23,7 @@ use crate::core::session::CallerSettings;
 use crate::core::shared::Shared;
 use crate::core::terms::{CallerTerms, Terms};
 use crate::proto::wire::{AgentSource, SessionOptions};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -330,6 +331,9 @@ impl Scopes {
                 limits: settings.limits,
             },
         };
+        let spec = agents.get(agent).spec();
+        let asking = definition.and_then(|own| own.asking(spec));
+        let asking = asking.map(Cow::into_owned);
         let options = definition.map(|own| own.spec.options.clone());
         let mut options = options.unwrap_or_default();
         let caller = self.caller;
@@ -342,6 +346,7 @@ impl Scopes {
             has_own_settings: self.of_caller().is_some(),
             terms,
             options,
+            asking,
         })))
     }
 
@@ -387,7 +392,7 @@ impl Scopes {
         let our_spec = own.map_or(their_spec, |own| agents.get(own).spec());
         let own = own.map(|own| agents.get(own).definition());
         let mut differing = Vec::new();
-        if let Some(caller) = terms {
+        if let Some(caller) = &terms {
             let held = Terms::of(held, settings);
             differing.push(("agent", is_other));
             differing.push(("permissions", caller.terms.policy != held.policy));
@@ -413,6 +418,7 @@ impl Scopes {
             held: their_spec.options.clone(),
             differing: differing.map(|(name, _)| name).collect(),
             agent_command: is_other.then(|| their_spec.stored().shown_line()),
+            terms,
         })
     }
 
@@ -493,9 +499,14 @@ impl Scopes {
     }
 }
 
-/// Returns `true` if an agent by the definition of a client runs another command line than the agent of a session.
+/// Returns `true` if an agent by the definition of a client runs another command line than the agent of a session. The
+/// demo agent is the default of clients that name no agent.
 fn has_other_program(agents: &Agents, own: AgentRef, agent: AgentRef) -> bool {
-    let (ours, theirs) = (&agents.get(own).definition().spec, agents.get(agent).spec());
+    let definition = agents.get(own).definition();
+    let (ours, theirs) = (&definition.spec, agents.get(agent).spec());
+    if ours.source == AgentSource::Demo && definition.name == DEFAULT_AGENT {
+        return false;
+    }
     let line = |spec: &AgentSpec| (spec.protocol, spec.command.clone(), spec.args.clone());
     own != agent && line(ours) != line(theirs)
 }

@@ -375,10 +375,12 @@ fn ensured_already(
                 instructions_in_prompt: false,
             };
             session.talk.terms.fill_asking(&mut recovery);
-            caller.fill(&session.talk.settings, &mut recovery);
-            let result = session.result(recovery, protocol);
-            cx.clients
-                .reply(token, Ok(Reply::Session(Box::new(result))));
+            router.with(id, cx, |session, cx| {
+                caller.fill(&session.talk, &mut recovery, cx);
+                let result = session.result(recovery, protocol);
+                cx.clients
+                    .reply(token, Ok(Reply::Session(Box::new(result))));
+            });
             Ok(true)
         }
         Stage::Live { .. } => session

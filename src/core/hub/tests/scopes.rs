@@ -453,3 +453,59 @@ fn receipt_names_an_agent_of_the_same_name_that_is_another_command_line() {
         }
     }
 }
+
+const FORM: &str = r#"{"mode": "form", "message": "Password?", "requestedSchema": {"type": "object",
+    "properties": {"a": {"type": "string"}}}}"#;
+
+const ADDRESS: &str =
+    r#"{"mode": "url", "message": "Open it?", "url": "https://a.invalid/", "elicitationId": "u"}"#;
+
+#[test]
+fn question_that_names_no_session_is_judged_by_the_terms_of_running_turns() {
+    for (question, policy) in [FORM, ADDRESS]
+        .into_iter()
+        .flat_map(|question| [Mode::Deny, Mode::Ask].map(|policy| (question, policy)))
+    {
+        let mut t = daemon();
+        for (client, mode) in [(A, Mode::Approve), (B, policy)] {
+            t.join(client, mode, &[]);
+            t.connect_with(client, &json!({"questions": true}));
+        }
+        t.define(A, Way::Register);
+        t.ensure_own(A, "s");
+        let params: Value = serde_json::from_str(question).unwrap();
+        let ask = |id: &str| [json!({"id": id, "method": "elicitation/create", "params": params})];
+        t.prompt(B, "s");
+        t.answer_all();
+        t.say(&ask("e"));
+        let declined = t.received.iter().find(|message| message["id"] == "e");
+        let action = declined.map(|answer| answer["result"]["action"].clone());
+        let want = (policy == Mode::Deny).then(|| json!("decline"));
+        assert_eq!(action, want, "{question} {policy:?}");
+        assert_eq!(t.asked(A).is_empty(), policy == Mode::Deny, "{question}");
+    }
+}
+
+#[test]
+fn client_that_names_no_agent_differs_in_none() {
+    let mut t = daemon();
+    t.join(A, Mode::Approve, &[]);
+    let call = t.call(A, Command::Ensure(params(json!({"sessionId": "s"}))));
+    t.answer_all();
+    t.result(A, call);
+    let mut settings = Box::new(SettingsBuilder::new(t.now).build());
+    let unnamed = &mut settings.default_agent;
+    unnamed.spec.command = "demo".into();
+    for (client, source) in [(B, AgentSource::Demo), (C, AgentSource::Client)] {
+        settings.default_agent.spec.source = source;
+        t.hub.client_joined(client, settings.clone()).unwrap();
+        t.connect_with(client, &json!({}));
+        let wish = json!({"sessionId": "s"});
+        let call = t.call(client, Command::Ensure(params(wish)));
+        t.answer_all();
+        let recovery = t.result(client, call)["recovery"].clone();
+        let differing = recovery["differingSettings"].to_string();
+        let is_named = source == AgentSource::Client;
+        assert_eq!(differing.contains(r#""agent""#), is_named, "{differing}");
+    }
+}

@@ -327,8 +327,9 @@ impl HostCalls {
         }
         if let Some(tool) = &call.tool {
             let is_served = answer.is_ok();
+            // A prompt may have begun since the agent sent the request in a background turn.
             talk.turns
-                .with_turn(&mut talk.output, cx.clients, |turn, sink| {
+                .with_turn_of_call(tool, &mut talk.output, cx.clients, |turn, sink| {
                     turn.served(tool, is_served, sink);
                 });
         }

@@ -5,14 +5,16 @@
 use super::super::policy_notices::PolicyNotice;
 use super::super::settings::SessionSettings;
 use super::{SessionOutput, SessionTerms, WatchedSession};
-use crate::core::asking::asking_fault;
+use crate::core::asking::{Asking, asking_fault};
 use crate::core::client::ClientId;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::dialects::traits;
 use crate::core::setting::{self, Setting};
 use crate::core::shared_value::SharedValue;
+use crate::core::terms::{CallerTerms, Terms};
 use crate::proto::wire::{NotRestored, Recovery, SessionOptions, SettingValue};
+use std::sync::Arc;
 use tracing::info;
 
 /// Title of the notice that the policy may not hold.
@@ -65,6 +67,26 @@ impl SessionTerms {
         recovery.policy_warning = self.policy_warning().map(str::to_owned);
     }
 
+    /// Adds to the receipt of a client the warning that holds for its prompts, unless there is one already.
+    pub fn fill_asking_for(
+        &self,
+        caller: &CallerTerms,
+        settings: &SessionSettings,
+        recovery: &mut Recovery,
+        cx: &mut Cx<'_>,
+    ) {
+        if recovery.policy_warning.is_some() {
+            return;
+        }
+        let own = Terms::of(cx.agent.definition, &cx.shared.settings);
+        let claims = self.listing_clients().contains(&caller.client);
+        let lists = caller.lists(settings.options(), claims);
+        let terms = own.with_caller(&caller.terms, lists.as_ref());
+        let held = cx.terms.replace(Arc::new(terms));
+        recovery.policy_warning = asking_warning(settings, None, caller.asking.as_slice(), cx);
+        cx.terms = held;
+    }
+
     #[must_use]
     pub fn policy_warning(&self) -> Option<&str> {
         self.asking.as_deref()?.warning.as_deref()
@@ -83,7 +105,11 @@ impl SessionTerms {
             output,
             turn,
         } = shown;
-        let warning = asking_warning(settings, failed, cx);
+        let callers = self
+            .prompt
+            .as_deref()
+            .map_or(&[][..], |prompt| &prompt.asking);
+        let warning = asking_warning(settings, failed, callers, cx);
         if warning.as_deref() == self.policy_warning() {
             return;
         }
@@ -200,7 +226,14 @@ pub fn mode_to_set(settings: &SessionSettings, cx: &Cx<'_>) -> Option<String> {
     mode_to_choose(settings, cx)
 }
 
-fn asking_warning(settings: &SessionSettings, failed: Option<&str>, cx: &Cx<'_>) -> Option<String> {
+/// `callers` is when the agent asks by the definitions of clients of the session: of several statements, the strictest
+/// holds.
+fn asking_warning(
+    settings: &SessionSettings,
+    failed: Option<&str>,
+    callers: &[Asking],
+    cx: &Cx<'_>,
+) -> Option<String> {
     if !needs_asking(settings, cx) {
         return None;
     }
@@ -230,7 +263,11 @@ fn asking_warning(settings: &SessionSettings, failed: Option<&str>, cx: &Cx<'_>)
             "the agent has the setting {option:?}, with which agents run tools without asking"
         ))
     };
-    let fault = fault.or_else(option)?;
+    let of_callers = || {
+        let mut callers = callers.iter();
+        callers.find_map(|own| asking_fault(Some(own), mode.as_deref(), name.as_deref(), None))
+    };
+    let fault = fault.or_else(of_callers).or_else(option)?;
     let failed = failed.map_or_else(String::new, |why| format!("; {why}"));
     Some(format!(
         "{fault}{failed}. The policy restricts and cannot refuse what it is not asked about; {ADVICE}"

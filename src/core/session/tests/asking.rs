@@ -2,9 +2,13 @@
 
 use super::event::On;
 use super::fixture::{Fixture, all};
+use crate::core::asking::Asking;
+use crate::core::client::ClientId;
+use crate::core::limits::Limits;
 use crate::core::policy::{Mode, Policy};
 use crate::core::session::MAY_NOT_ASK;
 use crate::core::setting::{ChosenSettings, Setting};
+use crate::core::terms::{CallerTerms, Terms};
 use crate::proto::wire::{Recovery, SessionOptions, Strategy};
 use On::{Answer, Ensure, Prompt, Refuse, Set, Update};
 use serde_json::{Value, json};
@@ -33,13 +37,17 @@ fn choosy(policy: Mode) -> Fixture {
     session(&json!(["default", "plan"]), policy)
 }
 
-/// Returns the mode that acpipe chose, and the warning.
-fn receipt(t: &Fixture) -> (Option<String>, Option<String>) {
-    let mut recovery: Recovery = serde_json::from_value(json!({
+fn empty_receipt() -> Recovery {
+    serde_json::from_value(json!({
         "rung": "live", "memory": "kept", "failed": [], "replayed": null, "messages": 0, "adopted": 0, "reinjected": 0,
         "missed": 0, "notRestored": [],
     }))
-    .unwrap();
+    .unwrap()
+}
+
+/// Returns the mode that acpipe chose, and the warning.
+fn receipt(t: &Fixture) -> (Option<String>, Option<String>) {
+    let mut recovery = empty_receipt();
     t.session.terms.fill_asking(&mut recovery);
     (recovery.chosen_mode, recovery.policy_warning)
 }
@@ -227,5 +235,39 @@ fn setting_with_which_an_unknown_agent_does_not_ask_is_a_fault() {
             json!({ "sessionId": "a1", "configOptions": options }),
         ));
         assert_eq!(receipt(&t).1.is_some(), is_warned, "{asks} {options}");
+    }
+}
+
+#[test]
+fn client_is_warned_by_its_own_definition_of_the_agent() {
+    for asks in [json!(null), json!("always")] {
+        let mut t = session(&asks, Mode::Approve);
+        t.on(&opened("plan"));
+        let never: Asking = serde_json::from_value(json!("never")).unwrap();
+        for (mode, asking, want) in [
+            (Mode::Ask, Some(never.clone()), true),
+            (Mode::Approve, Some(never), false),
+            (Mode::Ask, None, false),
+        ] {
+            let caller = CallerTerms {
+                client: ClientId::FIRST,
+                has_own_settings: true,
+                terms: Terms {
+                    policy: Policy::from(mode),
+                    limits: Limits::default(),
+                },
+                options: SessionOptions::default(),
+                asking,
+            };
+            let mut own = empty_receipt();
+            t.act(|session, cx| {
+                let talk = &session.talk;
+                talk.terms
+                    .fill_asking_for(&caller, &talk.settings, &mut own, cx);
+                session.talk.begin_terms(Some(&caller), cx);
+            });
+            assert_eq!(own.policy_warning.is_some(), want, "{asks} {mode:?}");
+            assert_eq!(receipt(&t).1.is_some(), want, "{asks} {mode:?}");
+        }
     }
 }

@@ -47,6 +47,7 @@ fn caller(policy: Policy, answer: Option<Duration>) -> CallerTerms {
         has_own_settings: true,
         terms: Terms { policy, limits },
         options: SessionOptions::default(),
+        asking: None,
     }
 }
 
@@ -147,6 +148,39 @@ fn request_of_background_work_is_refused_when_a_prompt_that_denies_begins() {
         "withdraw by policy",
     ];
     assert_eq!(answers(&mut t).0, want);
+}
+
+#[test]
+fn refused_file_request_of_background_work_is_no_unapproved_run() {
+    for by_user in [false, true] {
+        let mut t = Fixture::asking();
+        t.shared.served.write_files = true;
+        t.on(&writes("q1"));
+        let token = t.token();
+        let message = json!({ "role": "user", "parts": [{ "type": "text", "text": "hi" }] });
+        let mode = if by_user { Mode::Ask } else { Mode::Deny };
+        let queued = Queued {
+            token,
+            turn_id: "t".to_owned(),
+            terms: Some(Box::new(caller(Policy::from(mode), None))),
+            prompt: params(json!({ "message": message })),
+        };
+        t.act(|s, cx| s.begin_turn(queued, cx)).unwrap();
+        if by_user {
+            t.pass(&select("no"));
+        }
+        t.pass(&Host);
+        let refused = "agent q1 = error -32603".to_owned();
+        assert!(t.output().contains(&refused), "{by_user}");
+        t.pass(&On::Answer(json!({ "stopReason": "end_turn" })));
+        let chunks = t.client.take_chunks().into_iter();
+        let titles = chunks.map(|given| given.chunk["data"]["title"].clone());
+        let mut titles = titles.filter(serde_json::Value::is_string);
+        assert!(
+            titles.all(|title| TITLES.contains(&title.as_str().unwrap())),
+            "{by_user}"
+        );
+    }
 }
 
 #[test]
