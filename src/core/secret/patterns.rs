@@ -58,7 +58,7 @@ const KEY_KIND: &str = "PRIVATE KEY";
 const LINE_BEGINNINGS: [&str; 2] = ["-----", "---- "];
 const DASHES: &str = "----";
 
-/// Names of the lines before and after the private part of a key of PuTTY.
+/// Names of the lines before and after the private part of a key of `PuTTY`.
 const PUTTY_BEGIN: &str = "Private-Lines";
 const PUTTY_END: &str = "Private-MAC";
 
@@ -192,7 +192,7 @@ fn key_start(text: &str, at: usize) -> Option<usize> {
     (dashes.len() >= DASHES.len()).then_some(dashes.end)
 }
 
-/// Returns where the number of lines ends that follows the name of PuTTY's line.
+/// Returns where the number of lines ends that follows the name of `PuTTY`'s line.
 fn putty_start(text: &str, at: usize) -> Option<usize> {
     let number = run(text, at, |c| matches!(c, ':' | ' ') || c.is_ascii_digit());
     text[number.clone()]

@@ -1,10 +1,11 @@
 //! The calls that open a session at its agent, one strategy after the other, and what the agent's responses mean.
 //!
-//! Owns what the agent is given to open the session, beside its options: the MCP servers, the extra members that a client which speaks ACP gave, whether
-//! the next opening is a fork, and during a hand-over the agent that had the session before. How far an opening has come is
-//! kept by [`Restore`](super::restore::Restore), the settings to set by [`SessionSettings`](super::settings::SessionSettings).
-//! It makes the calls to the agent and writes the receipt, which tells the client what the agent remembers. It may not end turns, answer clients or touch queued prompts:
-//! a function handles one event and returns a [`RestoreStep`], and the machine does the rest.
+//! Owns what the agent is given to open the session, beside its options: the MCP servers, the extra members that a client
+//! which speaks ACP gave, whether the next opening is a fork, and during a hand-over the agent that had the session before.
+//! How far an opening has come is kept by [`Restore`](super::restore::Restore), the settings to set by
+//! [`SessionSettings`](super::settings::SessionSettings). It makes the calls to the agent and writes the receipt: what the
+//! agent remembers of the session. It may not end turns, answer clients or touch queued prompts: a function handles one
+//! event and returns a [`RestoreStep`], and the machine does the rest.
 
 pub mod agent_ids;
 pub mod dead_session;
