@@ -17,8 +17,11 @@ use std::time::Instant;
 /// Client with the settings of the daemon, such as a browser.
 const BROWSER: ClientId = ClientId(3);
 
+/// Name of a call, and the call.
+type NamedCall = (&'static str, fn() -> Command);
+
 /// Calls that read a session.
-const READS: [(&str, fn() -> Command); 7] = [
+const READS: [NamedCall; 7] = [
     ("session/get", || {
         Command::History(History::GetSession(params(json!({"sessionId": "s"}))))
     }),
@@ -45,7 +48,7 @@ const READS: [(&str, fn() -> Command); 7] = [
 ];
 
 /// Calls that open a session.
-const OPENS: [(&str, fn() -> Command); 4] = [
+const OPENS: [NamedCall; 4] = [
     ("session/prompt", || {
         Command::Prompt(params(json!({"sessionId": "s", "message": "go"})))
     }),
