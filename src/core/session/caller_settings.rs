@@ -1,7 +1,8 @@
 //! Settings of a client that opens or joins a session, and the comparison with those of the session for its receipt.
 
 use crate::core::cx::Cx;
-use crate::core::session::Conversation;
+use crate::core::session::settings::SessionSettings;
+use crate::core::session::terms::SessionTerms;
 use crate::core::terms::CallerTerms;
 use crate::proto::wire::{Recovery, SessionOptions};
 
@@ -39,10 +40,15 @@ pub struct CallerSettings {
 impl CallerSettings {
     /// Adds to a receipt the settings in which the live session differs from those of the client, and the warning that
     /// holds for its prompts.
-    pub fn fill(self, talk: &Conversation, recovery: &mut Recovery, cx: &mut Cx<'_>) {
-        let settings = &talk.settings;
+    pub fn fill(
+        self,
+        settings: &SessionSettings,
+        held: &SessionTerms,
+        recovery: &mut Recovery,
+        cx: &mut Cx<'_>,
+    ) {
         if let Some(terms) = &self.terms {
-            talk.terms.fill_asking_for(terms, settings, recovery, cx);
+            held.fill_asking_for(terms, settings, recovery, cx);
         }
         let mut differing = settings.differing(&self.options, &self.held);
         // A setting that could not be made is in the receipt already.

@@ -21,7 +21,6 @@ use crate::core::ids::AgentRef;
 use crate::core::limits::Timeout;
 use crate::core::log::Log;
 use crate::core::metrics::Counters;
-use crate::core::policy::{Effect, Policy, Subject};
 use crate::core::session::output::SessionOutput;
 use crate::core::session::pending::RequiredSettings;
 use crate::core::session::preamble::Preamble;
@@ -348,18 +347,6 @@ impl Conversation {
             self.terms.set_terms(&own, caller, &self.settings, cx);
             self.recheck_asking(cx);
         }
-    }
-
-    /// Returns the rule by which the terms of the running turn deny a question of the agent; `None` without a turn. `own`
-    /// is the policy of the agent.
-    #[must_use]
-    pub fn denies_question(&self, message: &str, own: &Policy) -> Option<String> {
-        self.turns.id()?;
-        let stricter = self.terms.stricter();
-        let policy = stricter.as_ref().map_or(own, |terms| &terms.policy);
-        let subject = Subject::of_question(message, &self.cwd);
-        let verdict = policy.judge_in(&subject, self.settings.options());
-        (verdict.effect == Effect::Deny).then_some(verdict.by)
     }
 
     /// Adds the terms of a client that steers or takes over the running turn.

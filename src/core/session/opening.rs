@@ -131,7 +131,8 @@ impl SessionMachine {
         }
         for waiter in waiters {
             let mut own = recovery.clone();
-            waiter.caller.fill(&self.talk, &mut own, cx);
+            let (settings, terms) = (&self.talk.settings, &self.talk.terms);
+            waiter.caller.fill(settings, terms, &mut own, cx);
             let result = self.talk.result(own, cx.agent.spec.protocol);
             cx.clients
                 .reply(waiter.token, Ok(Reply::Session(Box::new(result))));

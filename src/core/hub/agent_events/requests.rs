@@ -10,7 +10,7 @@ use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::limits::Timeout;
 use crate::core::policy::Effect;
-use crate::core::session::RequestOfAgent;
+use crate::core::session::{RequestOfAgent, denies_question};
 use crate::core::sessions::Sessions;
 use tracing::{debug, warn};
 
@@ -108,7 +108,7 @@ fn denied_in_turn(router: &mut Router, agent: AgentRef, message: &str) -> Option
     let mut denied = None;
     router.sessions_mut().for_each_awake(|session| {
         if session.agent == agent && denied.is_none() {
-            denied = session.talk.denies_question(message, &policy);
+            denied = denies_question(message, &policy, &session.talk);
         }
     });
     denied

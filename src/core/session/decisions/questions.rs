@@ -9,7 +9,7 @@ use crate::core::dialect::AgentAnswer;
 use crate::core::error::clip;
 use crate::core::event::{Elicitation, ToolUpdate};
 use crate::core::limits::Timeout;
-use crate::core::policy::{Effect, Subject, ToolProperties};
+use crate::core::policy::{Effect, Policy, Subject, ToolProperties};
 use crate::core::request_key::RequestKey;
 use crate::core::session::decisions::client_requests::RequestDraft;
 use crate::core::session::decisions::updated_call::updated_call;
@@ -200,4 +200,16 @@ impl Decisions {
         };
         Subject::of_tool(&tool, &talk.cwd)
     }
+}
+
+/// Returns the rule by which the terms of the running turn deny a question of the agent; `None` without a turn. `own`
+/// is the policy of the agent.
+#[must_use]
+pub fn denies_question(message: &str, own: &Policy, talk: &Conversation) -> Option<String> {
+    talk.turns.id()?;
+    let stricter = talk.terms.stricter();
+    let policy = stricter.as_ref().map_or(own, |terms| &terms.policy);
+    let subject = Subject::of_question(message, &talk.cwd);
+    let verdict = policy.judge_in(&subject, talk.settings.options());
+    (verdict.effect == Effect::Deny).then_some(verdict.by)
 }
