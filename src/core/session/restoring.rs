@@ -2,8 +2,8 @@
 //!
 //! Owns what the agent is given to open the session, beside its options: the MCP servers, the extra members that a client
 //! which speaks ACP gave, whether the next opening is a fork, and during a hand-over the agent that had the session before.
-//! How far an opening has come is kept by [`Restore`](super::restore::Restore), the settings to set by
-//! [`SessionSettings`](super::settings::SessionSettings). It makes the calls to the agent and writes the receipt: what the
+//! How far an opening has come is kept by `Restore`, the settings to set by
+//! `SessionSettings`. It makes the calls to the agent and writes the receipt: what the
 //! agent remembers of the session. It may not end turns, answer clients or touch queued prompts: a function handles one
 //! event and returns a [`RestoreStep`], and the machine does the rest.
 
