@@ -117,17 +117,8 @@ impl SessionMachine {
     pub fn session_lost(&mut self, error: &Error, cx: &mut Cx<'_>) {
         self.decisions
             .cancel_requests(&DecisionSource::End, &mut self.talk, cx);
-        if !self
-            .prompting
-            .survives_loss(error, &mut self.decisions, &mut self.talk, cx)
-        {
-            self.prompting.end_turn(
-                Ending::Failed(error.clone()),
-                &mut self.decisions,
-                &mut self.talk,
-                cx,
-            );
-        }
+        self.prompting
+            .lose_turn(error, true, &mut self.decisions, &mut self.talk, cx);
         self.prompting
             .end_unprompted(Some(error), &mut self.decisions, &mut self.talk, cx);
         for token in self.talk.settings.pending_mut().take_waiting() {
@@ -161,18 +152,8 @@ impl SessionMachine {
         // No later agent gets the answers.
         self.decisions
             .cancel_requests(&DecisionSource::End, &mut self.talk, cx);
-        if renews
-            || !self
-                .prompting
-                .survives_loss(error, &mut self.decisions, &mut self.talk, cx)
-        {
-            self.prompting.end_turn(
-                Ending::Failed(error.clone()),
-                &mut self.decisions,
-                &mut self.talk,
-                cx,
-            );
-        }
+        self.prompting
+            .lose_turn(error, !renews, &mut self.decisions, &mut self.talk, cx);
         self.prompting.end_unprompted(
             Some(error).filter(|_| broke_off),
             &mut self.decisions,

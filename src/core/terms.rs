@@ -80,8 +80,8 @@ impl Terms {
 #[derive(Debug, Clone)]
 pub struct CallerTerms {
     pub client: ClientId,
-    /// Whether the client has settings of its own. All others have those of the hub, as those of the HTTP server, of which
-    /// each request is a client.
+    /// `true` if the client has settings of its own. Other clients, such as requests to the HTTP server, have those of the
+    /// hub.
     pub has_own_settings: bool,
     pub terms: Terms,
     /// Options of its own definition of the agent, with the tools that it refused when it opened the session.

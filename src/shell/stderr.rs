@@ -22,7 +22,7 @@ pub struct Stderr {
     in_tail: usize,
     /// `true` if the last piece that was logged is the beginning of a longer line.
     is_cut: bool,
-    /// Whether the next line belongs to a private key.
+    /// Knows if the next line belongs to a private key.
     key: KeyLines,
     health: LiveHealth,
 }

@@ -161,7 +161,7 @@ pub fn begins_private_key(text: &str) -> bool {
     start.is_some_and(|start| private_key_end(&text[start..]).is_none())
 }
 
-/// Returns where the line after a private key begins in the text. The end of something else, such as a certificate, is none.
+/// Returns the start of the line that ends a private key. That of something else, such as a certificate, does not count.
 pub fn private_key_end(text: &str) -> Option<usize> {
     let line = key_lines(text, END).next();
     line.map_or_else(|| text.find(PUTTY_END), |line| Some(line.start))

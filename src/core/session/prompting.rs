@@ -190,6 +190,20 @@ impl Prompting {
         late.is_some()
     }
 
+    /// Fails the turn of a session that is lost at its agent, unless it `may_survive` the loss and does.
+    pub fn lose_turn(
+        &mut self,
+        error: &Error,
+        may_survive: bool,
+        decisions: &mut Decisions,
+        talk: &mut Conversation,
+        cx: &mut Cx<'_>,
+    ) {
+        if !may_survive || !self.survives_loss(error, decisions, talk, cx) {
+            self.end_turn(Ending::Failed(error.clone()), decisions, talk, cx);
+        }
+    }
+
     /// Ends a turn whose cancel the agent does not answer, and waits for the response. Returns `false` if no turn runs.
     pub fn abandon_turn(
         &mut self,

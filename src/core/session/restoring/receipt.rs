@@ -21,9 +21,9 @@ pub struct TakenSession<'a> {
     pub is_fork: bool,
     /// Key of the agent's program.
     pub program: &'a str,
-    /// Whether the agent receives the stored messages with each prompt.
+    /// `true` if the agent receives the stored messages with each prompt.
     pub receives_history: bool,
-    /// Whether the agent remembers earlier prompts by itself.
+    /// `true` if the agent remembers earlier prompts by itself.
     pub remembers: bool,
 }
 
