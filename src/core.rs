@@ -104,6 +104,7 @@ pub mod subscribers;
 pub mod tail;
 pub mod terms;
 pub mod timeout_error;
+pub mod tool_names;
 pub mod transport;
 pub mod turn;
 mod turn_ending;

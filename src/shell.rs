@@ -84,7 +84,7 @@ pub use regular::{
     open_to_read as open_state_file_to_read, read as read_state_file,
 };
 pub use remote::{RemoteHub, drive_remote};
-pub use secrets::{known_secrets, own_secrets};
+pub use secrets::own_secrets;
 pub use signals::{Interrupt, survive_file_limit};
 pub use store::{
     DiskSessions, Durability, MemorySessions, ReadOnly, StoreEvents, Swept, archived, cards,

@@ -5,7 +5,37 @@ use super::error::clip;
 use super::event::{OptionKind, PermissionOption};
 use super::option_choice::choose;
 use crate::proto::wire::DecidingClient;
+#[cfg(test)]
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::value::RawValue;
+
+/// Effect of a rule on a request of an agent. Later variants have precedence over earlier ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Effect {
+    /// The request is allowed.
+    Allow,
+    /// The client is asked.
+    Ask,
+    /// The request is denied.
+    Deny,
+}
+
+impl Effect {
+    pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
+
+    /// Returns the name, as used in configuration and output.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecisionSource {

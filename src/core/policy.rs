@@ -31,39 +31,14 @@ pub use preset::{PRESETS, Preset};
 pub use rule::Rule;
 pub use subject::{Subject, SubjectChange, ToolProperties, runs_script};
 
+pub use crate::core::decision::Effect;
+
 use crate::proto::wire::SessionOptions;
 use line::ShellLines;
 use lists::ToolLists;
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::Deserialize;
-
-/// Effect of a rule on a request of an agent. Later variants have precedence over earlier ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Effect {
-    /// The request is allowed.
-    Allow,
-    /// The client is asked.
-    Ask,
-    /// The request is denied.
-    Deny,
-}
-
-impl Effect {
-    pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
-
-    /// Returns the name, as used in configuration and output.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Ask => "ask",
-            Self::Deny => "deny",
-        }
-    }
-}
 
 /// Default of a policy if no rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]

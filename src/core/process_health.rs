@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn secrets_are_hidden_in_the_joined_parts_of_stderr() {
-        let secrets = crate::shell::known_secrets(crate::proto::wire::Variables::default());
+        let secrets = Secrets::default();
         secrets.add_values(["hunter-of-secrets"]);
         let mut health = ProcessHealth::default();
         let add = |health: &mut ProcessHealth, stderr: &[u8]| {

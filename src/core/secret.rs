@@ -2,7 +2,7 @@
 //! module: logs, tapes, errors, telemetry, responses with an agent's environment.
 //!
 //! `address` finds passwords in addresses, `arguments` shows command lines, `names` knows the names of secrets, `patterns` what a secret looks like, `key_lines` the later lines of a private key, `known` the values that acpipe got as
-//! secrets, `sources` where it gets them, `view` the escapes in which a value may be written, and `frame` the members
+//! secrets, `shared` the list of them that threads share, `sources` where it gets them, `view` the escapes in which a value may be written, and `frame` the members
 //! of a message that hold what the user typed.
 
 mod address;
@@ -12,6 +12,7 @@ mod key_lines;
 mod known;
 mod names;
 mod patterns;
+mod shared;
 mod sources;
 mod view;
 
@@ -19,10 +20,9 @@ use crate::proto::wire::Variables;
 pub use arguments::{shown_line, shown_words};
 pub use frame::{Sender, hide_in_frame, hide_in_value, without_members};
 pub use key_lines::{KeyLines, without_key_lines};
-pub use known::Known;
 pub use names::{is_parameter, names_secret, shown_variable};
+use shared::SharedList;
 use std::borrow::Cow;
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use view::views;
@@ -43,7 +43,7 @@ pub fn is_secret(name: &str, value: &str) -> bool {
 /// Returns the text with everything that looks like a secret replaced.
 #[must_use]
 pub fn hide(text: &str) -> Cow<'_, str> {
-    Secrets::default().hide(text)
+    hidden(text, None)
 }
 
 /// Returns the text of an address with its password replaced, also if the address is not valid.
@@ -62,54 +62,20 @@ pub fn shown_arguments<S: AsRef<str>>(words: &[S]) -> Vec<String> {
     arguments::shown(words, &|word| hide(&without_members(word)).into_owned())
 }
 
-/// List of known secrets. What shares it between threads is outside of the core.
-pub trait KnownSecrets: fmt::Debug + Send + Sync {
-    /// Returns a handle of the same list for a client, whose values cannot displace those of others.
-    fn of_client(&self) -> Arc<dyn KnownSecrets>;
-
-    /// Adds values in the forms in which they are written.
-    fn add(&self, forms: &[Vec<u8>]);
-
-    fn find(&self, text: &[u8], found: &mut dyn FnMut(Range<usize>));
-}
-
-#[derive(Debug)]
-struct Nothing;
-
-impl KnownSecrets for Nothing {
-    fn of_client(&self) -> Arc<dyn KnownSecrets> {
-        Arc::new(Self)
-    }
-
-    fn add(&self, _forms: &[Vec<u8>]) {}
-
-    fn find(&self, _text: &[u8], _found: &mut dyn FnMut(Range<usize>)) {}
-}
-
 /// Known secrets, shared by all clones and by the handles of all clients.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Secrets {
-    list: Arc<dyn KnownSecrets>,
+    list: Arc<SharedList>,
     /// acpipe's own environment, to which MCP servers and headers refer.
     environment: Arc<Variables>,
-}
-
-impl Default for Secrets {
-    /// Returns a list that stays empty: only text that looks like a secret is hidden.
-    fn default() -> Self {
-        Self {
-            list: Arc::new(Nothing),
-            environment: Arc::default(),
-        }
-    }
 }
 
 impl Secrets {
     /// Creates a list with the secrets of acpipe's own environment, which agents inherit.
     #[must_use]
-    pub fn of_environment(list: Arc<dyn KnownSecrets>, environment: Variables) -> Self {
+    pub fn of_environment(environment: Variables) -> Self {
         let secrets = Self {
-            list,
+            list: Arc::default(),
             environment: Arc::new(environment),
         };
         let variables = secrets.environment.0.iter();
@@ -123,7 +89,7 @@ impl Secrets {
     #[must_use]
     pub fn of_client(&self) -> Self {
         Self {
-            list: self.list.of_client(),
+            list: Arc::new(self.list.of_client()),
             environment: Arc::clone(&self.environment),
         }
     }
@@ -136,18 +102,23 @@ impl Secrets {
     /// Replaces known secrets and text that looks like a secret, in whatever escapes it is written.
     #[must_use]
     pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut found = Vec::new();
-        for view in views(text) {
-            let bytes = view.bytes();
-            self.list
-                .find(bytes, &mut |range| found.push(view.place(range)));
-            if let Ok(text) = std::str::from_utf8(bytes) {
-                let seen = patterns::found(text);
-                found.extend(seen.into_iter().map(|range| view.place(range)));
-            }
-        }
-        replaced(text, found)
+        hidden(text, Some(&self.list))
     }
+}
+
+fn hidden<'a>(text: &'a str, list: Option<&SharedList>) -> Cow<'a, str> {
+    let mut found = Vec::new();
+    for view in views(text) {
+        let bytes = view.bytes();
+        if let Some(list) = list {
+            list.find(bytes, &mut |range| found.push(view.place(range)));
+        }
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            let seen = patterns::found(text);
+            found.extend(seen.into_iter().map(|range| view.place(range)));
+        }
+    }
+    replaced(text, found)
 }
 
 /// Replaces ranges of a text. They may overlap, and begin inside a character.

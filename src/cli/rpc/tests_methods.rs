@@ -189,7 +189,7 @@ fn logs_hide_every_secret_parameter() {
     let mut checked = 0;
     for row in rows() {
         for (name, kind) in row.secret_params() {
-            let secrets = crate::shell::known_secrets(crate::proto::wire::Variables::default());
+            let secrets = Secrets::default();
             let mut client = RpcClient::new(&secrets);
             let mut params = row.required();
             params.insert(name.to_owned(), secret_value(kind));

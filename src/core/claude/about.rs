@@ -1,8 +1,9 @@
 //! Description of the CLI as an agent, and validation of session options.
 
-use super::{launch, state, tools};
+use super::{launch, state};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::AgentInfo;
+use crate::core::tool_names::check_rules;
 use crate::proto::wire::{
     AgentCapabilities, AuthMethod, AuthVariable, CommandLine, McpServer, SessionOptions, SignIn,
     Variables,
@@ -28,7 +29,7 @@ pub fn check(options: &SessionOptions, servers: &[McpServer]) -> Result<(), Erro
     // The user's or the project's settings may have servers that the client does not name.
     let no_settings = options.setting_sources.as_ref().is_some_and(Vec::is_empty);
     let others = names.is_empty() && !no_settings;
-    tools::check_rules(rules.map(String::as_str), &names, others)
+    check_rules(rules.map(String::as_str), &names, others)
 }
 
 /// Checks that a value is known: the CLI has no useful error for an unknown one.

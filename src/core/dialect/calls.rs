@@ -3,11 +3,11 @@
 use super::{Opening, PromptPart, SessionSetup, Transcript};
 use crate::core::client_answer::ClientAnswer;
 use crate::core::decision::Decision;
+use crate::core::decision::Effect;
 use crate::core::error::Error;
 use crate::core::event::{CallId, ToolUpdate};
 use crate::core::host::HostAnswer;
 use crate::core::line_repair::LostLine;
-use crate::core::policy::Effect;
 use crate::core::setting::Setting;
 use crate::core::update_run::UpdateRun;
 use crate::proto::json::repair::Faults;

@@ -3,8 +3,8 @@
 use super::listed;
 use super::names::Names;
 use super::{Effect, Policy, Rule};
-use crate::core::claude::tools::check_rules;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::tool_names::check_rules;
 use crate::proto::wire::SessionOptions;
 
 /// Lists of tools: `(label, entries, effect)`.

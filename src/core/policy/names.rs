@@ -1,8 +1,8 @@
 //! Known kinds and names of tools, and suggestions for unknown ones.
 
-use crate::core::claude::tools::BUILTIN;
-pub use crate::core::claude::tools::mcp;
 use crate::core::similar::nearest;
+use crate::core::tool_names::BUILTIN;
+pub use crate::core::tool_names::mcp;
 
 /// Kinds of tools, by ACP's names.
 pub const KINDS: &[&str] = &[

@@ -28,7 +28,7 @@ const FILTER_BITS: usize = 1 << 16;
 
 /// Fingerprints of the known values of all owners.
 #[derive(Debug, Default)]
-pub struct Known {
+pub(super) struct Known {
     /// Fingerprint → piece.
     pieces: HashMap<u64, SecretPiece>,
     /// Pieces by their first bytes.

@@ -1,7 +1,6 @@
 //! Tests of what is hidden.
 
 use super::*;
-use crate::shell::known_secrets;
 
 #[test]
 fn text_that_looks_like_a_secret_is_hidden() {
@@ -230,7 +229,7 @@ fn variables_of_acpipe_s_environment_are_known_by_their_names() {
             .0
             .insert(name.to_owned(), Some(value.to_owned()));
     }
-    let secrets = known_secrets(environment);
+    let secrets = Secrets::of_environment(environment);
     for (n, name) in names.iter().enumerate() {
         assert_eq!(secrets.hide(&format!("hunter-{n}.")), "[hidden].", "{name}");
     }
@@ -253,7 +252,7 @@ fn variables_of_acpipe_s_environment_are_known_by_their_names() {
 
 #[test]
 fn known_values_are_hidden_in_every_form() {
-    let secrets = known_secrets(Variables::default());
+    let secrets = Secrets::default();
     let value = "a\"b\\c/gehe\u{e9}m \u{1f600}-d";
     secrets.add_values([value, "line one\nline two\n\nx", "line one and more"]);
     let once = serde_json::json!(value).to_string();
@@ -316,7 +315,7 @@ fn known_values_are_hidden_in_every_form() {
 
 #[test]
 fn handles_of_clients_hide_the_same_and_displace_nothing_of_others() {
-    let own = known_secrets(Variables::default());
+    let own = Secrets::default();
     let (one, other) = (own.of_client(), own.of_client());
     own.add_values(["hunter-own"]);
     one.add_values(["hunter-one"]);
@@ -369,7 +368,7 @@ fn secrets_of_mcp_servers_are_hidden_but_not_their_names() {
     let basic = serde_json::json!({"name": "the-server", "type": "http", "url": "https://the-host",
         "headers": {"X-Header": "Basic dXNlcjpodW50ZXItMQ==", "Y": "hunter-2"}});
     for server in [started, reached, headers, basic] {
-        let secrets = known_secrets(Variables::default());
+        let secrets = Secrets::default();
         secrets.add_servers(&servers(server.clone()));
         let text = "THE_NAME hunter-1, the-server the-host the-command X-Header hunter-2";
         let want = "THE_NAME [hidden], the-server the-host the-command X-Header [hidden]";

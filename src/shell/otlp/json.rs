@@ -51,12 +51,10 @@ pub fn hide_in_texts(secrets: &Secrets, value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::wire::Variables;
-    use crate::shell::known_secrets;
 
     #[test]
     fn known_secrets_are_hidden_in_texts_and_not_in_numbers() {
-        let secrets = known_secrets(Variables::default());
+        let secrets = Secrets::default();
         secrets.add_values(["my-secret", "123456"]);
         let mut span = json!({
             "name": "tool my-secret",

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn secrets_do_not_stand_in_frames() {
-    let secrets = crate::shell::known_secrets(crate::proto::wire::Variables::default());
+    let secrets = Secrets::default();
     secrets.add_values(["hunter-1", "gehe\u{e9}m", "87654321"]);
     for (line, want) in [
         (r#"{"a":"is hunter-1"}"#, r#"{"a":"is [hidden]"}"#),
@@ -121,7 +121,7 @@ fn names_with_values_and_addresses_with_passwords_are_hidden() {
 
 #[test]
 fn response_of_a_client_is_hidden_unless_it_answers_another_request() {
-    let secrets = crate::shell::known_secrets(crate::proto::wire::Variables::default());
+    let secrets = Secrets::default();
     for (line, want) in [
         (
             r#"{"id":1,"result":"1"}"#,
