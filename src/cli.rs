@@ -48,12 +48,12 @@ use crate::core::policy::{Mode, Policy};
 use crate::core::profile::Profile;
 use crate::core::secret::Secrets;
 use crate::core::store::Store;
-use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use crate::shell::{
     DiskSessions, Durability, Launch, MemorySessions, SUPERVISOR, StdoutError, StdoutWriter,
     StoreEvents, check_descriptors, check_state, keep, open_to_others, read_profiles,
     survive_file_limit,
 };
+use acpipe_protocol::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use agent_choice::StoredAgent;
 use anyhow::Context as _;
 use args::hints::parse;

@@ -75,8 +75,6 @@ pub mod core;
 pub mod demo;
 mod library;
 #[doc(hidden)]
-pub mod proto;
-#[doc(hidden)]
 pub mod shell;
 pub mod testing;
 
@@ -89,7 +87,7 @@ pub use crate::core::error::ErrorKind;
 #[doc(inline)]
 pub use crate::core::limits::Timeout;
 #[doc(inline)]
-pub use crate::proto::wire::{
+pub use acpipe_protocol::wire::{
     Activity as RunningTool, ActivityParams as Activity, AgentCapabilities, AgentSource,
     AgentState, AgentStateParams as AgentStateChange, AgentStatus, AgentSummary, AskedTool,
     Attempt, AuthMethod, AuthVariable, CommandLine, FoundBy, LineFaults, McpPair, McpServer,

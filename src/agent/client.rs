@@ -1,7 +1,7 @@
 //! The agent's side of the connection: messages to the client, and the requests that wait for its responses.
 
 use super::error::AgentError;
-use crate::proto::rpc;
+use acpipe_json::rpc;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! Failures of an agent, and the JSON-RPC errors that clients get.
 
-use crate::proto::rpc::{ErrorObject, code};
+use acpipe_json::rpc::{ErrorObject, code};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use std::fmt;

@@ -14,7 +14,7 @@ use crate::core::claude::CLAUDE;
 use crate::core::config::Settings;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::http::url_fault;
-use crate::proto::wire::{AgentSource, Protocol, SessionOptions};
+use acpipe_protocol::wire::{AgentSource, Protocol, SessionOptions};
 use serde::{Deserialize, Serialize};
 
 /// Agent of the stored session that a run continues.
@@ -186,7 +186,7 @@ fn of_command(
         command,
         args,
         cwd: settings.cwd.clone(),
-        env: crate::proto::wire::Variables::default(),
+        env: acpipe_protocol::wire::Variables::default(),
         source,
         protocol,
         child_per_session: false,

@@ -10,7 +10,7 @@ use crate::core::builtin_agents;
 use crate::core::builtin_definition::builtin_definition;
 use crate::core::config::Settings;
 use crate::core::policy::Effect;
-use crate::proto::wire::{AgentSource, Protocol, SessionOptions};
+use acpipe_protocol::wire::{AgentSource, Protocol, SessionOptions};
 use std::sync::Arc;
 
 /// Returns the definitions of all agents of the configuration, and notes about those that must not be started.
@@ -89,7 +89,7 @@ fn definition(
                 command: command.clone(),
                 args: args.clone(),
                 cwd: settings.cwd.clone(),
-                env: crate::proto::wire::Variables::default(),
+                env: acpipe_protocol::wire::Variables::default(),
                 source: AgentSource::Configuration,
                 protocol: agent.protocol.unwrap_or(Protocol::of_command(command)),
                 child_per_session: false,

@@ -228,8 +228,8 @@ mod tests {
     use crate::core::acp_client::AcpCommand;
     use crate::core::client::{Command, Reply};
     use crate::core::client_sink::ChunkAddress;
-    use crate::proto::wire::{Done, PromptWhenBusy};
     use crate::shell::{ClientChannel, Connector, FULL, connections};
+    use acpipe_protocol::wire::{Done, PromptWhenBusy};
     use tokio::sync::mpsc;
 
     type Events = mpsc::Receiver<ConnectionEvent<ConnectionSetup>>;

@@ -7,8 +7,8 @@ mod player;
 mod script;
 
 use super::{UsageError, print_note};
-use crate::proto::tape::{EventKind, TapeRecord, records, text};
 use crate::shell::{StdoutWriter, read_input};
+use acpipe_protocol::tape::{EventKind, TapeRecord, records, text};
 use args::ReplayArgs;
 use inbox::ClientInbox;
 use message::Language;

@@ -21,15 +21,16 @@ use crate::core::deltas::TextDelta;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::methods::learn_secrets;
 use crate::core::secret::Secrets;
-use crate::proto::chunk::Chunk;
-use crate::proto::frame::{ClientFrame, Framing, write_framed};
-use crate::proto::json::{shallow, write_number};
-use crate::proto::rpc::{self, Message, NotAMessage};
-use crate::proto::tape::Direction;
 use crate::shell::{
     ClientAction, ClientConnection, ClientInput, FULL, Interrupt, Pressure, Recorder, hand_over,
     log_frames, logs_frames,
 };
+use acpipe_json::frame::{ClientFrame, Framing, write_framed};
+use acpipe_json::rpc;
+use acpipe_json::rpc::{Message, NotAMessage};
+use acpipe_json::{shallow, write_number};
+use acpipe_protocol::chunk::Chunk;
+use acpipe_protocol::tape::Direction;
 use batch::{BatchId, OpenBatches, TooLarge};
 use calls::{CallOrigin, CallOrigins};
 use chunk_prefix::ChunkPrefix;

@@ -1,6 +1,6 @@
 //! Clients that speak ACP: what they declared, and the calls that only they make.
 
-use crate::proto::json::{Members, text, to_raw};
+use acpipe_json::{Members, text, to_raw};
 use serde_json::value::RawValue;
 
 /// Declarations of a client that speaks ACP, in its `initialize`.

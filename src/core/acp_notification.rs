@@ -1,7 +1,7 @@
 //! ACP updates of a session on their way to clients that speak ACP.
 
-use crate::proto::json::{Members, to_raw};
-use crate::proto::rpc;
+use acpipe_json::rpc;
+use acpipe_json::{Members, to_raw};
 use serde_json::value::RawValue;
 
 /// Update of a session in ACP (the notification `session/update`).

@@ -2,8 +2,8 @@
 
 mod question;
 
-use crate::proto::json::{Members, raw_object, text, to_raw};
-use crate::proto::wire::{AskedTool, OfferedKind, OfferedOption, PermissionParams};
+use acpipe_json::{Members, raw_object, text, to_raw};
+use acpipe_protocol::wire::{AskedTool, OfferedKind, OfferedOption, PermissionParams};
 pub use question::{ElicitationSupport, QuestionRequest, question, question_answer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};

@@ -1,8 +1,8 @@
 //! Settings of sessions and facts about agents, in the form of ACP's results.
 
 use crate::core::event::AgentInfo;
-use crate::proto::acp::VERSION;
-use crate::proto::wire::{AgentCapabilities, AuthMethod, SignIn};
+use acpipe_protocol::acp::VERSION;
+use acpipe_protocol::wire::{AgentCapabilities, AuthMethod, SignIn};
 use serde_json::{Map, Value, json};
 
 /// Id of the option for the mode of a session whose agent has no options.
@@ -142,7 +142,7 @@ pub fn auth_method(method: &AuthMethod) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::wire::{AuthVariable, CommandLine};
+    use acpipe_protocol::wire::{AuthVariable, CommandLine};
     use agent_client_protocol_schema::v1 as schema;
 
     #[test]
@@ -187,7 +187,7 @@ mod tests {
         let line = CommandLine {
             command: "claude".to_owned(),
             args: vec!["login".to_owned()],
-            env: crate::proto::wire::Variables::default(),
+            env: acpipe_protocol::wire::Variables::default(),
         };
         let variable = AuthVariable {
             name: "KEY".to_owned(),

@@ -13,7 +13,7 @@ mod tools;
 mod writer;
 
 use super::event::{Content, MessagePiece, MessageRole, Original, Update};
-use crate::proto::json::{JsonStr, Members, Surrogates, to_raw};
+use acpipe_json::{JsonStr, Members, Surrogates, to_raw};
 use calls::Calls;
 use session::SessionState;
 pub use session::{compaction, plan};

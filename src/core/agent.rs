@@ -34,10 +34,10 @@ use crate::core::ids::AgentRef;
 use crate::core::limits::Limits;
 use crate::core::secret::Secrets;
 use crate::core::shared::Shared;
-use crate::proto::wire::{
+pub use access::AgentAccess;
+use acpipe_protocol::wire::{
     AgentCapabilities, AgentState, AgentStatus, AgentSummary, EnvironmentResult, PeerInfo,
 };
-pub use access::AgentAccess;
 pub use connection::{Call, Connection, Phase, ProcessEnd};
 pub use cx::AgentCx;
 pub use directory::{Directory, Route};

@@ -4,7 +4,7 @@ use super::dialects::traits;
 use super::http::shown_url;
 use super::package_runner::{PackageRunner, package_runner, program, without_wrapper};
 use super::secret::{hide, shown_arguments, shown_words};
-use crate::proto::wire::Protocol;
+use acpipe_protocol::wire::Protocol;
 use serde::{Deserialize, Serialize};
 
 /// Stored command line by which the agent of a session is started again. The environment is not stored, since

@@ -9,7 +9,7 @@ use super::limits::Limits;
 use super::on_lost::OnLost;
 use super::policy::Policy;
 use super::quirks::Quirks;
-use crate::proto::wire::{AgentSource, McpServer, Protocol};
+use acpipe_protocol::wire::{AgentSource, McpServer, Protocol};
 use std::borrow::Cow;
 use std::sync::Arc;
 

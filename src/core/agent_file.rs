@@ -4,7 +4,7 @@ use super::error::Error;
 use super::event::AgentEvent;
 use super::line_repair::{LostLine, UnusableLine};
 use super::transport::Transport;
-use crate::proto::json::repair::Faults;
+use acpipe_json::repair::Faults;
 
 /// Purpose of an access to the file of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

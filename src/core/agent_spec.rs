@@ -5,7 +5,7 @@ use crate::core::backend_options::BackendOptions;
 use crate::core::dialects::{mode_arguments, traits};
 use crate::core::package_runner::package_runner;
 use crate::core::transport::{Fallback, ProcessSpec};
-use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
+use acpipe_protocol::wire::{AgentSource, Protocol, SessionOptions, Variables};
 
 /// Command line of an agent with its working directory, environment, protocol and default session options.
 #[derive(Debug, Clone, PartialEq, Eq)]

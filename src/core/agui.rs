@@ -7,9 +7,9 @@
 mod calls;
 mod metadata;
 
-use crate::proto::agui::{AGUI_VERSION, AguiEvent, AnyObject, RunOutcome, RunResult};
-use crate::proto::json::{JsonStr, Members, Raw, text, to_raw};
-use crate::proto::ui_chunk::UiChunk;
+use acpipe_json::{JsonStr, Members, Raw, text, to_raw};
+use acpipe_protocol::agui::{AGUI_VERSION, AguiEvent, AnyObject, RunOutcome, RunResult};
+use acpipe_protocol::ui_chunk::UiChunk;
 use calls::AguiCallState;
 use metadata::{is_object, metadata};
 use serde_json::value::RawValue;

@@ -9,8 +9,8 @@ use super::option_choice::choose;
 use super::policy::{Effect, Policy};
 use super::turn::Question;
 use super::unknown_fields::read;
-use crate::proto::json::to_raw;
-use crate::proto::wire::{
+use acpipe_json::to_raw;
+use acpipe_protocol::wire::{
     PermissionAnswer, PermissionOutcome, QuestionAction, QuestionAnswer, QuestionKind,
     UnknownFields,
 };

@@ -9,7 +9,7 @@ use super::dialect::{PromptPart, Transcript, Transport};
 use super::error::Error;
 use super::event::{AgentInfo, Exit, Original, TurnEnd, Update};
 pub use super::line_repair::UnusableLine;
-use crate::proto::wire::SessionOptions;
+use acpipe_protocol::wire::SessionOptions;
 pub use exchanges::Exchanges;
 
 /// Protocol of agents that answer each prompt in an exchange of its own.

@@ -9,7 +9,7 @@ mod tests;
 pub use launch::{Archive, Distribution, LaunchTemplate, Package};
 
 use super::asking::Asking;
-use crate::proto::wire::Protocol;
+use acpipe_protocol::wire::Protocol;
 use serde::Deserialize;
 use std::sync::LazyLock;
 

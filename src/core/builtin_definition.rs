@@ -7,7 +7,7 @@ use super::builtin_agents::{BuiltinAgent, LaunchTemplate, all};
 use super::config::Settings;
 use super::transport::Fallback;
 use crate::core::backend_options::BackendOptions;
-use crate::proto::wire::{AgentSource, SessionOptions};
+use acpipe_protocol::wire::{AgentSource, SessionOptions};
 
 pub fn builtin_definition(agent: &BuiltinAgent, settings: &Settings) -> AgentDefinition {
     let demo = || LaunchTemplate {

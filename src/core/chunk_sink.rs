@@ -1,7 +1,7 @@
 //! Interface between the view, which produces chunks, and their consumers.
 
 use super::deltas::Deltas;
-use crate::proto::chunk::Chunk;
+use acpipe_protocol::chunk::Chunk;
 
 /// Consumer of chunks, in order.
 pub trait ChunkSink {

@@ -1,7 +1,7 @@
 //! Commands, replies and notices of a client, independent of its connection.
 
 use super::acp_client::{AcpCommand, AcpRequest};
-use crate::proto::wire;
+use acpipe_protocol::wire;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::fmt;

@@ -3,8 +3,8 @@
 use super::acp_client::AcpRequest;
 pub use super::client_answer::{ClientAnswer, ErrorResponse};
 use super::host::ClientHostRequest;
-use crate::proto::json::size;
-use crate::proto::wire;
+use acpipe_json::size;
+use acpipe_protocol::wire;
 
 /// Id of a client request, valid until the request is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

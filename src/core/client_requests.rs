@@ -7,7 +7,7 @@ use super::host::Ticket;
 use super::policy::Subject;
 use super::request_key::RequestKey;
 use super::turn::Question;
-use crate::proto::wire::{ClientCapabilities, LedgerEntry};
+use acpipe_protocol::wire::{ClientCapabilities, LedgerEntry};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -7,7 +7,7 @@ use super::decision::DecisionSource;
 use super::deltas::TextDelta;
 use super::error::Error;
 use super::update_run::UpdateRun;
-use crate::proto::chunk::Chunk;
+use acpipe_protocol::chunk::Chunk;
 
 /// Session, turn and sequence number of a chunk.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,7 @@ use super::client::ClientId;
 use super::host::HostServices;
 use super::profile::Profile;
 use super::subscribers::{Participation, Subscription};
-use crate::proto::wire::{
+use acpipe_protocol::wire::{
     ClientCapabilities, DecidingClient, OnDisconnect, PeerInfo, Role, UnknownFields,
 };
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use super::backend_options::{BackendOptions, CommandInput};
 use super::dialect::{DialectTraits, ProcessSpec, Transport};
 use super::error::{Error, invalid};
 use super::event::AgentInfo;
-use crate::proto::wire::{AgentCapabilities, SessionOptions};
+use acpipe_protocol::wire::{AgentCapabilities, SessionOptions};
 use answer::answer;
 
 pub const TRAITS: DialectTraits = DialectTraits {

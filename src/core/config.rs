@@ -7,7 +7,7 @@ use super::policy::Policy;
 use super::profile::Profile;
 use super::quirks::Quirks;
 use super::secret::Secrets;
-use crate::proto::wire::{McpServer, Variables};
+use acpipe_protocol::wire::{McpServer, Variables};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

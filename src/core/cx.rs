@@ -13,7 +13,7 @@ use super::policy::Policy;
 use super::shared::Shared;
 use super::terms::Terms;
 use crate::core::client_sink::ClientSinks;
-use crate::proto::wire::{McpServer, Recovery};
+use acpipe_protocol::wire::{McpServer, Recovery};
 use std::sync::Arc;
 use std::time::Instant;
 

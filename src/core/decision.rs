@@ -4,7 +4,7 @@ use super::client_answer::ClientAnswer;
 use super::error::clip;
 use super::event::{OptionKind, PermissionOption};
 use super::option_choice::choose;
-use crate::proto::wire::DecidingClient;
+use acpipe_protocol::wire::DecidingClient;
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::Deserialize;

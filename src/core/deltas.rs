@@ -1,8 +1,8 @@
 //! Deltas: pieces of text of an open block, which are written without serializing a chunk for each.
 
 use super::event::{MessageRole, TextRun};
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, write_string};
+use acpipe_json::{Raw, write_string};
+use acpipe_protocol::chunk::Chunk;
 use serde_json::value::RawValue;
 
 /// Consecutive deltas of one block.
@@ -77,7 +77,7 @@ pub fn delta_chunk<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::json::JsonStr;
+    use acpipe_json::JsonStr;
 
     #[test]
     fn json_of_a_delta_is_that_of_its_chunk() {

@@ -14,7 +14,7 @@ use super::line_repair::UnusableLine;
 use super::request_key::RequestKey;
 pub use super::transport::{Child, ProcessSpec, Transport};
 use super::update_run::UpdateRun;
-use crate::proto::wire::{LineFaults, McpServer, SessionOptions};
+use acpipe_protocol::wire::{LineFaults, McpServer, SessionOptions};
 pub use calls::{
     AgentAnswer, AgentCall, AgentLine, AgentRequest, AgentText, Noted, Rewrite, TextMeaning,
 };

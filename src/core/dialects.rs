@@ -15,7 +15,7 @@ use super::openai::{self, OpenAi};
 use super::policy::Policy;
 use super::request_numbers::RequestNumbers;
 use super::ui_stream::{self, UiStream};
-use crate::proto::wire::{McpServer, Protocol, SessionOptions, Variables};
+use acpipe_protocol::wire::{McpServer, Protocol, SessionOptions, Variables};
 use serde_json::Value;
 
 /// Names of the dialects, which are members of metadata.

@@ -6,8 +6,8 @@ use super::host::HostEffect;
 use super::process_health::HealthChange;
 use super::report::Report;
 use super::transport::{ProcessSpec, Transport};
-use crate::proto::frame::Batch;
-use crate::proto::wire::Program;
+use acpipe_json::frame::Batch;
+use acpipe_protocol::wire::Program;
 
 /// Id of an agent's transport in effects and inputs. Ids are not reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

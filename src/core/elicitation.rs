@@ -6,7 +6,7 @@ mod form;
 
 pub use form::is_secret;
 
-use crate::proto::wire::{AskedTool, QuestionKind};
+use acpipe_protocol::wire::{AskedTool, QuestionKind};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 

@@ -2,7 +2,7 @@
 
 use super::cut::CUT;
 use super::printable::printable;
-use crate::proto::wire::{AuthMethod, CommandLine, SignIn, TurnError};
+use acpipe_protocol::wire::{AuthMethod, CommandLine, SignIn, TurnError};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;

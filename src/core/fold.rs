@@ -7,8 +7,8 @@ mod closing;
 mod delta;
 
 use super::chunk_sink::ChunkSink;
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{JsonStr, merge, partial, to_raw, value};
+use acpipe_json::{JsonStr, merge, partial, to_raw, value};
+use acpipe_protocol::chunk::Chunk;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;

@@ -16,7 +16,7 @@ mod terminals;
 mod tests;
 
 use super::error::{Error, ErrorKind};
-use crate::proto::wire::Variables;
+use acpipe_protocol::wire::Variables;
 use bytes::Bytes;
 pub use command::judged_line;
 use command::spec;

@@ -40,7 +40,7 @@ use super::session::SessionMachine;
 pub use super::session::{MAY_NOT_ASK, RUN_NOTICES};
 use super::shared::{RequestOwner, StoreCall};
 use super::store::{Store, StoreEvent};
-use crate::proto::wire::Program;
+use acpipe_protocol::wire::Program;
 use agent_events::AgentEvents;
 use agents::Agents;
 use catalog::Catalog;

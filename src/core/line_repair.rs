@@ -1,8 +1,9 @@
 //! Lines that a reader cannot use as they are: repaired and read again, or given up with the reason.
 
-use crate::proto::frame::Overlong;
-use crate::proto::json::repair::{self, Faults};
-use crate::proto::wire::LineFaults;
+use acpipe_json::frame::Overlong;
+use acpipe_json::repair;
+use acpipe_json::repair::Faults;
+use acpipe_protocol::wire::LineFaults;
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
 use tracing::warn;

@@ -4,8 +4,8 @@
 //! string is between them, the line has the same meaning as the earlier one, since parsing is a function of these
 //! parts. So only the string needs to be checked.
 
-use crate::proto::frame::lines;
-use crate::proto::json::{has_escapes, is_whole_string};
+use acpipe_json::frame::lines;
+use acpipe_json::{has_escapes, is_whole_string};
 use serde_json::value::RawValue;
 use std::ops::Range;
 

@@ -15,8 +15,8 @@ mod updates;
 
 use super::error::{Error, ErrorKind};
 use super::store::{Card, LogFile};
-use crate::proto::chunk::Chunk;
-use crate::proto::json::write_number;
+use acpipe_json::write_number;
+use acpipe_protocol::chunk::Chunk;
 pub use commit::disk_timeout;
 use index::{ChunkRole, Index};
 pub use read::{MessageFacts, MessagePart, Page, Reader, StoredChunk, StoredDecision};
@@ -223,7 +223,7 @@ impl Log {
     /// Records a message of a repeated history, which is available as JSON. The history is written in pieces,
     /// so that it is not in memory a second time.
     pub fn append_message(&mut self, at: &str, message: &[u8]) {
-        let time = crate::proto::json::to_raw(&at);
+        let time = acpipe_json::to_raw(&at);
         let head = format!(r#"{{"record":"message","at":{time},"message":"#);
         let at = self
             .storage

@@ -2,7 +2,7 @@
 //! in their fields.
 
 use super::error::{Error, ErrorKind};
-use crate::proto::wire::{AgentCapabilities, McpPair, McpServer, McpTransport, Protocol};
+use acpipe_protocol::wire::{AgentCapabilities, McpPair, McpServer, McpTransport, Protocol};
 use std::collections::HashSet;
 
 /// Checks that the names of the servers are unique, since agents identify servers by name.

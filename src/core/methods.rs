@@ -6,8 +6,8 @@
 
 use super::client::Command;
 use super::secret::Secrets;
-use crate::proto::has_schema::HasSchema;
-use crate::proto::wire::{McpServer, Variables};
+use acpipe_protocol::has_schema::HasSchema;
+use acpipe_protocol::wire::{McpServer, Variables};
 use serde::de::DeserializeOwned;
 
 /// Properties of a method, apart from the types of its parameters and result.

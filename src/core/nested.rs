@@ -3,7 +3,7 @@
 //! acpipe itself may be started by the CLI. An agent that inherits these variables assumes that it belongs to
 //! that other session.
 
-use crate::proto::wire::Variables;
+use acpipe_protocol::wire::Variables;
 
 /// The first six were measured with version 2.1.330 of the CLI and version 0.3.330 of the Agent SDK. The others
 /// name the surrounding session in other versions. Variables that configure the CLI are not marks.

@@ -12,7 +12,7 @@ use super::dialect::{DialectTraits, Transport};
 use super::endpoint::{Endpoint, HttpAnswer};
 use super::error::{Error, invalid};
 use super::event::AgentInfo;
-use crate::proto::wire::{AgentCapabilities, SessionOptions};
+use acpipe_protocol::wire::{AgentCapabilities, SessionOptions};
 use answer::CompletionBody;
 
 pub const OPENAI: &str = "openai";

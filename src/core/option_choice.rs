@@ -2,7 +2,7 @@
 
 use super::asking_words::{allows_more_than_once, changes_mode};
 use super::event::{OptionKind, PermissionOption};
-use crate::proto::wire::{OfferedKind, OfferedOption};
+use acpipe_protocol::wire::{OfferedKind, OfferedOption};
 
 /// Option of a permission request.
 pub trait Choosable {

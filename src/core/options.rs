@@ -4,7 +4,7 @@ use super::dialects;
 use super::error::{Error, invalid};
 use super::output_schema;
 use super::policy::Policy;
-use crate::proto::wire::{McpServer, Protocol, SessionOptions};
+use acpipe_protocol::wire::{McpServer, Protocol, SessionOptions};
 use std::path::Path;
 
 /// Checks the session options for an agent of this protocol; `servers` are all MCP servers of the session.

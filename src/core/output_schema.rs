@@ -11,7 +11,7 @@ mod subschemas;
 mod work;
 
 use super::error::{Error, ErrorKind, invalid};
-use crate::proto::json::is_deeper;
+use acpipe_json::is_deeper;
 pub use answer::json_in;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 pub use requests::{first_request, repair_request};
@@ -22,7 +22,7 @@ use work::Work;
 const MAX_BYTES: usize = 256 << 10;
 
 /// Maximum nesting of arrays and objects in a schema. A message that contains it stays below the limit of all
-/// messages, [`DEEPEST`](crate::proto::json::DEEPEST).
+/// messages, [`DEEPEST`](acpipe_json::DEEPEST).
 const MAX_LEVELS: usize = 100;
 
 const MAX_VIOLATIONS: usize = 20;

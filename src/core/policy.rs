@@ -33,7 +33,7 @@ pub use subject::{Subject, SubjectChange, ToolProperties, runs_script};
 
 pub use crate::core::decision::Effect;
 
-use crate::proto::wire::SessionOptions;
+use acpipe_protocol::wire::SessionOptions;
 use line::ShellLines;
 use lists::ToolLists;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::client::{ClientId, Notice};
 use super::client_sink::ClientSinks;
 use super::clients::Clients;
 use super::subscribers::Subscribers;
-use crate::proto::wire::{PresenceParams, SessionClient};
+use acpipe_protocol::wire::{PresenceParams, SessionClient};
 
 /// Returns the clients of a session; `own` is the client that receives the list.
 pub fn session_clients(

@@ -15,9 +15,9 @@
 mod discobot;
 mod stored;
 
-use crate::proto::chunk::{Chunk, ToolInput, ToolState};
-use crate::proto::json::Raw;
-use crate::proto::wire::{ChunkProfile, ChunkProfileName, SdkMajor};
+use acpipe_json::Raw;
+use acpipe_protocol::chunk::{Chunk, ToolInput, ToolState};
+use acpipe_protocol::wire::{ChunkProfile, ChunkProfileName, SdkMajor};
 
 /// Form of the chunks that a client receives: a major version of the AI SDK, or an earlier system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -221,7 +221,7 @@ mod tests {
             ),
         ];
         for (chunk, want) in cases {
-            let raw = crate::proto::json::to_raw(&chunk);
+            let raw = acpipe_json::to_raw(&chunk);
             let adapted = |profile: Profile| {
                 let mut got: Vec<Value> = Vec::new();
                 profile.adapt(&Chunk::Passed(Raw(&raw)), |chunk| got.push(json!(chunk)));

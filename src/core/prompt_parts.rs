@@ -2,8 +2,8 @@
 
 use super::dialect::PromptPart;
 use super::error::{Error, ErrorKind, invalid};
-use crate::proto::json::{InputFault, MOST_PARTS};
-use crate::proto::wire::Protocol;
+use acpipe_json::{InputFault, MOST_PARTS};
+use acpipe_protocol::wire::Protocol;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};

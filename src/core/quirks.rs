@@ -4,7 +4,7 @@
 
 use super::agent_spec::AgentSpec;
 use super::limits::{Limits, Timeout};
-use crate::proto::wire::AgentCapabilities;
+use acpipe_protocol::wire::AgentCapabilities;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 //! A report is complete when it is made, so nothing has to be kept for telemetry between events. No report has text
 //! of a prompt, an answer or a tool.
 
-use crate::proto::wire::{Memory, Rung, TokenUsage};
+use acpipe_protocol::wire::{Memory, Rung, TokenUsage};
 
 /// Finished operation.
 #[derive(Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! timeout, a cancel and a missing sign-in end the restore, since the agent may still have the session.
 
 use super::error::{Error, ErrorKind};
-use crate::proto::wire::{AgentCapabilities, Attempt, Rung, Strategy};
+use acpipe_protocol::wire::{AgentCapabilities, Attempt, Rung, Strategy};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 

@@ -5,8 +5,8 @@ use super::event::{StopReason, TurnEnd};
 use super::output_schema::{Violation, repair_request};
 use super::turn::Turn;
 use super::turn_ending::Ending;
-use crate::proto::json::value;
-use crate::proto::wire::Recovery;
+use acpipe_json::value;
+use acpipe_protocol::wire::Recovery;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Sanitizes the output of agents: removes carriage returns and JSON keys that break clients, before a line is
 //! parsed.
 
-use crate::proto::json::{string_len, text};
+use acpipe_json::{string_len, text};
 use memchr::memchr;
 use memchr::memmem::Finder;
 use serde_json::value::RawValue;

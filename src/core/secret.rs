@@ -16,7 +16,7 @@ mod shared;
 mod sources;
 mod view;
 
-use crate::proto::wire::Variables;
+use acpipe_protocol::wire::Variables;
 pub use arguments::{shown_line, shown_words};
 pub use frame::{Sender, hide_in_frame, hide_in_value, without_members};
 pub use key_lines::{KeyLines, without_key_lines};

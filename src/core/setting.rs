@@ -6,8 +6,8 @@ mod chosen;
 mod view;
 
 use super::error::{Error, ErrorKind};
-use crate::proto::json::Members;
-use crate::proto::wire::SettingValue;
+use acpipe_json::Members;
+use acpipe_protocol::wire::SettingValue;
 use choice::{SettingChoice, choices, find, invalid_setting, not_offered, pick};
 pub use chosen::ChosenSettings;
 use serde::{Deserialize, Serialize};

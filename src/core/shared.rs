@@ -11,7 +11,7 @@ use super::ids::{AgentRef, Ids};
 use super::metrics::Counters;
 use super::profile::Profile;
 use super::shared_value::SharedValue;
-use crate::proto::wire::{ListSessionsParams, TurnSummary};
+use acpipe_protocol::wire::{ListSessionsParams, TurnSummary};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! Values that many sessions have in common and that are therefore in memory once.
 
-use crate::proto::wire::SessionOptions;
+use acpipe_protocol::wire::SessionOptions;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};

@@ -16,7 +16,7 @@ use super::decision::DecisionSource;
 use super::error::Error;
 use super::profile::Profile;
 use super::update_run::UpdateRun;
-use crate::proto::wire::{OnDisconnect, Role};
+use acpipe_protocol::wire::{OnDisconnect, Role};
 use lag::{Deferred, Lag};
 pub use participation::Participation;
 use std::collections::VecDeque;

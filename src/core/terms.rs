@@ -7,7 +7,7 @@ use super::client::ClientId;
 use super::config::Settings;
 use super::limits::Limits;
 use super::policy::Policy;
-use crate::proto::wire::{Recovery, SessionOptions};
+use acpipe_protocol::wire::{Recovery, SessionOptions};
 
 /// Returns `true` if the stricter of two values of a setting holds.
 #[must_use]

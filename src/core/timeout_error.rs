@@ -6,7 +6,7 @@ use super::idle_timer::format_duration;
 use super::limits::Timeout;
 use super::printable::printable;
 use super::process_health::last_line;
-use crate::proto::wire::{Party, Waiting};
+use acpipe_protocol::wire::{Party, Waiting};
 use serde_json::json;
 use std::time::Duration;
 

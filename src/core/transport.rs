@@ -21,7 +21,7 @@
 //!   `Kill`. After `Kill` its end must follow.
 
 use super::http::HttpRequest;
-use crate::proto::wire::{Protocol, Variables};
+use acpipe_protocol::wire::{Protocol, Variables};
 
 /// Number of a transport, chosen by the dialect. Numbers are not reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

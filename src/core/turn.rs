@@ -20,9 +20,9 @@ mod updates;
 use super::decision::Decision;
 use super::error::Error;
 use super::event::{FailureReport, MessagePiece, Original, Permission, TurnEnd, Update};
-use crate::proto::json::{JsonStr, Members, value};
-use crate::proto::ui_chunk::UiChunk;
-use crate::proto::wire::TokenUsage;
+use acpipe_json::{JsonStr, Members, value};
+use acpipe_protocol::ui_chunk::UiChunk;
+use acpipe_protocol::wire::TokenUsage;
 pub use agent_ids::AgentIds;
 pub use call_ids::{
     CallIds, OpenTurns, Renamed, with_asked_call_id, with_call_id, with_call_id_of_chunk,

@@ -12,7 +12,7 @@ use super::endpoint::{Endpoint, HttpAnswer};
 use super::error::{Error, invalid};
 use super::event::AgentInfo;
 use super::prompt_parts::prompt_parts;
-use crate::proto::wire::{AgentCapabilities, SessionOptions};
+use acpipe_protocol::wire::{AgentCapabilities, SessionOptions};
 use answer::UiStreamBody;
 use serde_json::{Value, json};
 

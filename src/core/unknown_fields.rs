@@ -2,9 +2,9 @@
 
 use super::error::{Error, ErrorKind, clip};
 use super::similar::nearest;
-use crate::proto::fault::fault;
-use crate::proto::fields::{Fields, Unknown};
-use crate::proto::wire::UnknownFields;
+use acpipe_protocol::fault::fault;
+use acpipe_protocol::fields::{Fields, Unknown};
+use acpipe_protocol::wire::UnknownFields;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -81,7 +81,7 @@ fn describe(path: &str, unknown: &Unknown) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::wire;
+    use acpipe_protocol::wire;
     use serde_json::json;
 
     fn refused(method: &str, given: &serde_json::Value) -> Error {

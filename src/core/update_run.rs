@@ -6,8 +6,8 @@
 
 use super::acp_notification::AcpNotification;
 use super::event::{Content, MessagePiece, MessageRole, Original, TextRun, Update};
-use crate::proto::frame::lines;
-use crate::proto::json::{JsonStr, Members};
+use acpipe_json::frame::lines;
+use acpipe_json::{JsonStr, Members};
 use serde_json::value::RawValue;
 use std::ops::Range;
 

@@ -10,8 +10,8 @@ use crate::core::builtin_agents;
 use crate::core::builtin_definition::builtin_definition;
 use crate::core::config::Settings;
 use crate::core::error::ErrorKind;
-use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use crate::shell::InProcessAgent;
+use acpipe_protocol::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use std::path::Path;
 
 /// An agent: a built-in one by its name, or a program.

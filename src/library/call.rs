@@ -4,7 +4,7 @@ use super::error::Result;
 use super::turn_queue::{TurnQueue, UnreadBytes};
 use crate::core::client::{ClientId, Command, Reply};
 use crate::core::client_request::{ClientAnswer, ClientRequestId};
-use crate::proto::wire::PromptParams;
+use acpipe_protocol::wire::PromptParams;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 

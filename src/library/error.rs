@@ -1,7 +1,7 @@
 //! The error type of the library.
 
 use crate::core::error::{Error as CoreError, ErrorKind};
-use crate::proto::wire::{TurnError, TurnSummary};
+use acpipe_protocol::wire::{TurnError, TurnSummary};
 use serde_json::{Map, Value};
 use std::fmt;
 

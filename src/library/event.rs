@@ -3,7 +3,7 @@
 use super::chunk::Chunk;
 use super::sink::SentChunk;
 use crate::core::client::Notice;
-use crate::proto::wire::{ActivityParams, AgentStateParams, StateParams};
+use acpipe_protocol::wire::{ActivityParams, AgentStateParams, StateParams};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::broadcast::{self, error::RecvError};

@@ -1,7 +1,7 @@
 //! Requests of agents to the program, and its answers.
 
 use crate::core::option_choice::choose;
-use crate::proto::wire::{
+use acpipe_protocol::wire::{
     AskedTool, OfferedOption, PermissionParams, QuestionKind, QuestionParams,
 };
 use serde_json::{Map, Value, json};
@@ -240,7 +240,7 @@ pub struct QuestionReply(pub(super) Value);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::wire::OfferedKind;
+    use acpipe_protocol::wire::OfferedKind;
 
     fn request(kinds: &[OfferedKind]) -> PermissionRequest {
         let options = kinds.iter().enumerate().map(|(n, kind)| OfferedOption {

@@ -4,7 +4,7 @@ use super::error::{Error, Result};
 use super::message::Message;
 use super::session_handle::SessionHandle;
 use crate::core::client::{Command, History, Reply};
-use crate::proto::wire::{ListMessagesParams, SessionParams};
+use acpipe_protocol::wire::{ListMessagesParams, SessionParams};
 use std::sync::Arc;
 
 /// Number of messages in a page.

@@ -7,7 +7,7 @@ use super::event::Events;
 use super::handle::HubHandle;
 use super::session::SessionBuilder;
 use crate::core::client::{ClientId, Command, History, Reply};
-use crate::proto::wire::{
+use acpipe_protocol::wire::{
     AgentListParams, AgentParams, AgentStatus, AgentSummary, ConnectParams, ListSessionsParams,
     SessionInfo,
 };

@@ -1,6 +1,6 @@
 //! Messages of a conversation.
 
-use crate::proto::wire::UserMessage;
+use acpipe_protocol::wire::UserMessage;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};

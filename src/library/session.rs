@@ -11,7 +11,7 @@ use super::turn_queue::TurnQueue;
 use crate::core::client::{Command, History, Reply};
 #[cfg(doc)]
 use crate::core::error::ErrorKind;
-use crate::proto::wire::{
+use acpipe_protocol::wire::{
     ClearSessionParams, EnsureParams, McpServer, PromptParams, PromptWhenBusy, Recovery, Rung,
     SessionOptions, SessionParams, SetModeParams, SetModelParams, Strategy,
 };

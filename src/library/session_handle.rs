@@ -3,7 +3,7 @@
 use super::error::{Error, Result};
 use super::handle::{HubHandle, LibraryClient};
 use crate::core::client::{Command, Reply};
-use crate::proto::wire::{CancelParams, SessionResult};
+use acpipe_protocol::wire::{CancelParams, SessionResult};
 
 /// Shared part of the handles of a session.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
 use crate::core::deltas::TextDelta;
 use crate::core::error::Error;
-use crate::proto::chunk::Chunk;
 use crate::shell::FULL;
+use acpipe_protocol::chunk::Chunk;
 use std::sync::Arc;
 
 /// Output of the hub to a client.

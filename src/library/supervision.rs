@@ -3,10 +3,10 @@
 use super::error::{Error, Result};
 use crate::core::error::ErrorKind;
 use crate::core::transport::ProcessSpec;
-use crate::proto::wire::{Protocol, Variables};
 use crate::shell::{
     SUPERVISOR, Supervision, VERSION, find_on_path, is_supervisor, keep, name_supervisor,
 };
+use acpipe_protocol::wire::{Protocol, Variables};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::warn;

@@ -5,7 +5,7 @@ use super::error::{Error, Result};
 use super::session_handle::SessionHandle;
 use super::turn_queue::TurnQueue;
 use super::wake::Departure;
-use crate::proto::wire::TurnSummary;
+use acpipe_protocol::wire::TurnSummary;
 use futures_core::Stream;
 use std::fmt;
 use std::future::poll_fn;

@@ -2,8 +2,8 @@
 
 use super::error::{Error, Result};
 use super::wake::Wake;
-use crate::proto::wire::TurnSummary;
 use crate::shell::FULL;
+use acpipe_protocol::wire::TurnSummary;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

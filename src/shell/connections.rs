@@ -9,7 +9,7 @@ mod output;
 use super::input::{ClientInput, ReservedBytes};
 use crate::core::client::ClientId;
 use crate::core::metrics::HubMetrics;
-use crate::proto::frame::{ClientFrame, Framing};
+use acpipe_json::frame::{ClientFrame, Framing};
 pub use output::{ConnectionOutput, OutputQueue};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -12,7 +12,7 @@ use super::process_settings::ProcessSettings;
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::transport::{Fallback, ProcessSpec};
-use crate::proto::wire::{FoundBy, PassedOver, Program, Protocol};
+use acpipe_protocol::wire::{FoundBy, PassedOver, Program, Protocol};
 pub use login::LoginShell;
 use std::env::{join_paths, split_paths};
 use std::ffi::OsString;

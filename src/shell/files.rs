@@ -9,7 +9,7 @@ use super::regular::open_own;
 use crate::core::claude::projects::SessionExcerpt;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Exit};
-use crate::proto::frame::{Batch, LineBatches};
+use acpipe_json::frame::{Batch, LineBatches};
 use bytes::{Bytes, BytesMut};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;

@@ -14,7 +14,7 @@ use super::supervisor::codec::SupervisorOrder;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Exit, Measure};
 use crate::core::secret::without_key_lines;
-use crate::proto::frame::Batch;
+use acpipe_json::frame::Batch;
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
 use std::pin::Pin;

@@ -5,7 +5,7 @@
 //! handled between two slices.
 
 use crate::core::hub::{AgentId, AgentInput};
-use crate::proto::frame::Batch;
+use acpipe_json::frame::Batch;
 use bytes::Bytes;
 use memchr::{memchr, memrchr};
 use std::collections::btree_map::Entry;

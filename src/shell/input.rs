@@ -1,6 +1,6 @@
 //! The client's stdin, read on its own thread so that the descriptor's flags stay unchanged.
 
-use crate::proto::frame::{ClientFrame, ClientFrames, Framing, release_memory};
+use acpipe_json::frame::{ClientFrame, ClientFrames, Framing, release_memory};
 use bytes::BytesMut;
 use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -2,7 +2,7 @@
 
 use super::inbox::EventSender;
 use crate::core::hub::{AgentId, AgentInput, Exit};
-use crate::proto::frame::Batch;
+use acpipe_json::frame::Batch;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 

@@ -3,7 +3,7 @@
 use super::discover::{self, LoginShell};
 use super::process_settings::ProcessSettings;
 use crate::core::transport::ProcessSpec;
-use crate::proto::wire::Program;
+use acpipe_protocol::wire::Program;
 use std::sync::Arc;
 use tokio::sync::mpsc::Sender;
 

@@ -6,8 +6,8 @@ mod writer;
 
 use crate::core::error::clip;
 use crate::core::secret::Sender;
-use crate::proto::frame::{Batch, Overlong};
-use crate::proto::tape::{Direction, EventKind, Side, TapeEvent, TapeProcess};
+use acpipe_json::frame::{Batch, Overlong};
+use acpipe_protocol::tape::{Direction, EventKind, Side, TapeEvent, TapeProcess};
 use bytes::Bytes;
 pub use file::open as open_tape;
 use std::fs::File;

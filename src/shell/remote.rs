@@ -6,7 +6,7 @@ use super::signals::Signals;
 use crate::core::client::ClientId;
 use crate::core::client_sink::ClientSink;
 use crate::core::error::Error;
-use crate::proto::frame::{ClientFrame, ClientFrames};
+use acpipe_json::frame::{ClientFrame, ClientFrames};
 use bytes::BytesMut;
 use std::io;
 use std::time::{Duration, Instant};

@@ -10,7 +10,7 @@ use super::supervisor::orders::{self, OrderSender};
 use super::supervisor::{SUPERVISOR, tree};
 use crate::core::host::TerminalSpec;
 use crate::core::transport::ProcessSpec;
-use crate::proto::wire::Variables;
+use acpipe_protocol::wire::Variables;
 use bytes::{Buf as _, BytesMut};
 use group::ProcessGroup;
 use rustix::process::{Pid, Signal};

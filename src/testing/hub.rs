@@ -15,9 +15,9 @@ use crate::core::limits::{Limits, Timeout};
 use crate::core::policy::Policy;
 use crate::core::profile::Profile;
 use crate::core::secret::Secrets;
-use crate::proto::chunk::Chunk;
-use crate::proto::frame::Batch;
-use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
+use acpipe_json::frame::Batch;
+use acpipe_protocol::chunk::Chunk;
+use acpipe_protocol::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -320,12 +320,12 @@ mod tests {
         let mut client = RecordingClient::default();
         client.reply(
             Token::first(1),
-            Ok(Reply::Done(crate::proto::wire::Done {})),
+            Ok(Reply::Done(acpipe_protocol::wire::Done {})),
         );
         assert!(client.take_answer(Token::first(1)).is_some());
         client.reply(
             Token::first(1),
-            Ok(Reply::Done(crate::proto::wire::Done {})),
+            Ok(Reply::Done(acpipe_protocol::wire::Done {})),
         );
     }
 

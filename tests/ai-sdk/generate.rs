@@ -9,7 +9,7 @@ mod values;
 
 use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
-use acpipe::proto::wire::OfferedKind;
+use acpipe_protocol::wire::OfferedKind;
 use serde_json::{Value, json};
 
 pub struct Session {

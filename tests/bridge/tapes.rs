@@ -3,7 +3,7 @@
 use crate::harness::run::{Outcome, Run};
 use crate::harness::steps::{ask, end, say};
 use crate::harness::{ACPIPE, FAKE_AGENT, FAKE_CLAUDE, World};
-use acpipe::proto::tape::{Direction, EventKind, Side, TapeEvent, TapeRecord, records};
+use acpipe_protocol::tape::{Direction, EventKind, Side, TapeEvent, TapeRecord, records};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

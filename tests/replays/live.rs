@@ -9,7 +9,7 @@ use acpipe::core::policy::Subject;
 use acpipe::core::replay::Replay;
 use acpipe::core::turn::Turn;
 use acpipe::core::view::chunks::{ChunkSink, ChunkState};
-use acpipe::proto::chunk::Chunk;
+use acpipe_protocol::chunk::Chunk;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

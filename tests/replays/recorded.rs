@@ -1,7 +1,7 @@
 //! Recorded sessions that real agents created and loaded again.
 
 use crate::live::{Live, Replayed, SESSION};
-use acpipe::proto::tape::{Direction, TapeRecord, records};
+use acpipe_protocol::tape::{Direction, TapeRecord, records};
 use serde_json::{Value, json};
 use std::path::Path;
 

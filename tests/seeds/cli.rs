@@ -3,7 +3,7 @@
 use crate::drive::{Driver, Played, params};
 use acpipe::core::client::Command;
 use acpipe::core::hub::{AgentInput, Exit};
-use acpipe::proto::wire::Protocol;
+use acpipe_protocol::wire::Protocol;
 use serde_json::{Value, json};
 
 /// Plays one turn: the user's message, the CLI's frames, and the fields that its result has beside the usual

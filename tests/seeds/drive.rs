@@ -4,9 +4,9 @@ use acpipe::core::client::{Command, Reply, Token};
 use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Hub};
 use acpipe::core::store::MemoryStore;
-use acpipe::proto::wire::Protocol;
 pub use acpipe::testing::params;
 use acpipe::testing::{self, RecordingClient, SettingsBuilder};
+use acpipe_protocol::wire::Protocol;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 

@@ -6,9 +6,9 @@ use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentId, Effect, Hub, Settings};
 use acpipe::core::policy::Mode;
 use acpipe::core::store::MemoryStore;
-use acpipe::proto::wire::Protocol;
 pub use acpipe::testing::params;
 use acpipe::testing::{RecordingClient, SettingsBuilder, messages};
+use acpipe_protocol::wire::Protocol;
 use serde_json::{Value, json};
 use std::time::Instant;
 

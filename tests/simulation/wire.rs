@@ -1,9 +1,10 @@
 //! Random messages on the wire, by class: nesting, wrong headers, ids, invalid bytes. `CASES=1000000` runs
 //! more of each; a failure names its case.
 
-use acpipe::proto::frame::{ClientFrame, ClientFrames, sniff};
-use acpipe::proto::json::{DEEPEST, MARK, is_deeper, shallow};
-use acpipe::proto::rpc::{self, Message};
+use acpipe_json::frame::{ClientFrame, ClientFrames, sniff};
+use acpipe_json::rpc;
+use acpipe_json::rpc::Message;
+use acpipe_json::{DEEPEST, MARK, is_deeper, shallow};
 use bytes::BytesMut;
 use serde_json::Value;
 use std::env;

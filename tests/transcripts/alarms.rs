@@ -8,7 +8,7 @@ use super::permissions::{Column, chosen, play, recorded, same, ways};
 use super::{folder, names};
 use acpipe::core::hub::RUN_NOTICES;
 use acpipe::core::policy::{Effect, Mode, Policy};
-use acpipe::proto::wire::SessionOptions;
+use acpipe_protocol::wire::SessionOptions;
 use std::fmt::Write as _;
 
 /// Recording whose client let a call run with another input, which the clients here do not.

@@ -12,10 +12,10 @@ use acpipe::core::error::Error;
 use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Hub};
 use acpipe::core::store::MemoryStore;
-use acpipe::proto::chunk::Chunk;
-use acpipe::proto::frame::Batch;
-use acpipe::proto::wire;
 use acpipe::testing::SettingsBuilder;
+use acpipe_json::frame::Batch;
+use acpipe_protocol::chunk::Chunk;
+use acpipe_protocol::wire;
 use serde_json::{Value, json};
 use std::time::Instant;
 

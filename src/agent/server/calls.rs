@@ -6,7 +6,7 @@ use crate::agent::error::{AgentError, FailureKind};
 use crate::agent::facts::{AgentFacts, Capability};
 use crate::agent::option::SelectOption;
 use crate::agent::session::{Message, Role, Session};
-use crate::proto::acp::VERSION;
+use acpipe_protocol::acp::VERSION;
 use serde_json::{Value, json};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::path::Path;

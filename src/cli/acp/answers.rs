@@ -5,9 +5,9 @@ use crate::core::acp_requests::{
 };
 use crate::core::client_request::{ClientAnswer, ClientRequest, ErrorResponse};
 use crate::core::host::ClientHostRequest;
-use crate::proto::json::to_raw;
-use crate::proto::rpc::code;
-use crate::proto::wire::QuestionParams;
+use acpipe_json::rpc::code;
+use acpipe_json::to_raw;
+use acpipe_protocol::wire::QuestionParams;
 use serde_json::{Value, json};
 
 /// Request to the client, whose response is converted.

@@ -73,7 +73,7 @@ pub struct SessionCall {
     pub open_as: OpenAs,
     pub agent: Option<String>,
     pub cwd: String,
-    pub mcp_servers: Vec<crate::proto::wire::McpServer>,
+    pub mcp_servers: Vec<acpipe_protocol::wire::McpServer>,
     /// Members for the agent, which acpipe does not interpret.
     pub other: Map<String, Value>,
 }

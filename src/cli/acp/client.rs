@@ -16,16 +16,17 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::methods::learn_secrets;
 use crate::core::secret::Secrets;
 use crate::core::update_run::UpdateRun;
-use crate::proto::chunk::Chunk;
-use crate::proto::frame::{ClientFrame, Framing, Sniffed, sniff, sniff_all, write_framed};
-use crate::proto::json::shallow;
-use crate::proto::rpc::{self, Message, NotAMessage};
-use crate::proto::tape::Direction;
-use crate::proto::wire::PromptWhenBusy;
 use crate::shell::{
     ClientAction, ClientConnection, ClientInput, FULL, Interrupt, Pressure, Recorder, hand_over,
     log_frames,
 };
+use acpipe_json::frame::{ClientFrame, Framing, Sniffed, sniff, sniff_all, write_framed};
+use acpipe_json::rpc;
+use acpipe_json::rpc::{Message, NotAMessage};
+use acpipe_json::shallow;
+use acpipe_protocol::chunk::Chunk;
+use acpipe_protocol::tape::Direction;
+use acpipe_protocol::wire::PromptWhenBusy;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

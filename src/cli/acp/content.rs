@@ -1,7 +1,7 @@
 //! Content blocks of a prompt as parts of the stored message.
 
 use crate::core::error::{Error, invalid};
-use crate::proto::wire::UserMessage;
+use acpipe_protocol::wire::UserMessage;
 use serde_json::{Map, Value, json};
 
 /// Converts the blocks of a prompt to a message. Plain text becomes a text part; every other block stays as it is,

@@ -1,10 +1,11 @@
 //! Errors as responses to the client.
 
 use crate::core::error::{Error, ErrorKind};
-use crate::proto::acp::RESOURCE_NOT_FOUND;
-use crate::proto::json::to_raw;
-use crate::proto::rpc::{self, ErrorObject};
-use crate::proto::wire::TurnError;
+use acpipe_json::rpc;
+use acpipe_json::rpc::ErrorObject;
+use acpipe_json::to_raw;
+use acpipe_protocol::acp::RESOURCE_NOT_FOUND;
+use acpipe_protocol::wire::TurnError;
 use serde_json::value::RawValue;
 
 /// Converts an error of a turn.

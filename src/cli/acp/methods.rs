@@ -11,8 +11,9 @@ use crate::core::acp_settings::{MODE_OPTION, MODEL_OPTION};
 use crate::core::client::{Command, History};
 use crate::core::error::{Error, ErrorKind, invalid, no_session, out_of_order};
 use crate::core::prompt_parts::too_many;
-use crate::proto::json::{check_input, value};
-use crate::proto::wire::{self, SettingValue};
+use acpipe_json::{check_input, value};
+use acpipe_protocol::wire;
+use acpipe_protocol::wire::SettingValue;
 use serde::Deserialize as _;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -174,7 +175,7 @@ impl AcpConnection {
     }
 
     fn cancel_request(&mut self, params: Option<&RawValue>) {
-        crate::proto::json::raw_object! {
+        acpipe_json::raw_object! {
             struct CancelRequest { request_id = "requestId" }
         }
         let named: CancelRequest<'_> = params
@@ -236,7 +237,7 @@ impl AcpConnection {
             capabilities,
             chunk_profile: None,
             unknown_fields: wire::UnknownFields::Ignore,
-            acp: Some(crate::proto::json::to_raw(&handshake)),
+            acp: Some(acpipe_json::to_raw(&handshake)),
             on_disconnect: wire::OnDisconnect::default(),
             role: wire::Role::default(),
         };

@@ -2,9 +2,9 @@
 
 use super::client::AcpConnection;
 use crate::core::client::Notice;
-use crate::proto::frame::write_framed;
-use crate::proto::rpc;
-use crate::proto::wire::Party;
+use acpipe_json::frame::write_framed;
+use acpipe_json::rpc;
+use acpipe_protocol::wire::Party;
 use serde_json::{Value, json};
 
 impl AcpConnection {

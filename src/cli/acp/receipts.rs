@@ -1,7 +1,8 @@
 //! Receipts of restores in words.
 
 use crate::core::terms::differing_text;
-use crate::proto::wire::{self, Memory};
+use acpipe_protocol::wire;
+use acpipe_protocol::wire::Memory;
 
 /// Describes a restore, if the user has to know of it.
 pub fn receipt_text(session: &str, recovery: &wire::Recovery) -> Option<String> {

@@ -6,7 +6,8 @@ use super::errors::error_of;
 use super::receipts::receipt_text;
 use crate::core::client::Reply;
 use crate::core::error::{Error, ErrorKind};
-use crate::proto::wire::{self, SessionResult, TurnSummary};
+use acpipe_protocol::wire;
+use acpipe_protocol::wire::{SessionResult, TurnSummary};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 

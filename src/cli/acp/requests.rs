@@ -5,10 +5,11 @@ use super::client::AcpConnection;
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId, ErrorResponse};
 use crate::core::error::{Error, ErrorKind};
-use crate::proto::frame::write_framed;
-use crate::proto::json::value;
-use crate::proto::rpc::{self, RpcError, code};
 use crate::shell::ClientAction;
+use acpipe_json::frame::write_framed;
+use acpipe_json::rpc;
+use acpipe_json::rpc::{RpcError, code};
+use acpipe_json::value;
 use serde_json::value::RawValue;
 use tracing::debug;
 

@@ -2,8 +2,9 @@
 
 use crate::core::acp_notification::AcpNotification;
 use crate::core::acp_settings::session_settings;
-use crate::proto::rpc::{self, Message};
-use crate::proto::wire::SessionResult;
+use acpipe_json::rpc;
+use acpipe_json::rpc::Message;
+use acpipe_protocol::wire::SessionResult;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Positions of updates in the output, so that those which could not be stored are removed.
 
-use crate::proto::json::to_raw;
+use acpipe_json::to_raw;
 use std::ops::Range;
 
 /// Positions of the updates in the output, by session.

@@ -8,7 +8,7 @@ use crate::cli::screen::ScreenContent;
 use crate::cli::screen::to_stdout;
 use crate::cli::{UsageError, print_note};
 use crate::core::agent_names::resolve;
-use crate::proto::wire::Protocol;
+use acpipe_protocol::wire::Protocol;
 use serde_json::{Map, Value, json};
 
 /// Adds an agent.

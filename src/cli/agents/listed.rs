@@ -11,7 +11,7 @@ use crate::core::builtin_agents;
 use crate::core::builtin_definition::builtin_definition;
 use crate::core::http::shown_url;
 use crate::core::secret::shown_arguments;
-use crate::proto::wire::{AgentSource, Program, Protocol};
+use acpipe_protocol::wire::{AgentSource, Program, Protocol};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io;

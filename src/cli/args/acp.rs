@@ -2,7 +2,7 @@
 
 use super::limits::LimitArgs;
 use super::{AgentArgs, AttachArgs};
-use crate::proto::wire::PromptWhenBusy;
+use acpipe_protocol::wire::PromptWhenBusy;
 use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! Durations on the command line.
 
-use crate::proto::wire::LONGEST_TIMEOUT_MS;
+use acpipe_protocol::wire::LONGEST_TIMEOUT_MS;
 use std::time::Duration;
 
 /// Parses a duration with a unit, such as `90s`. Returns `None` for `none` and `0`, which mean no limit.

@@ -3,8 +3,8 @@
 use crate::cli::UsageError;
 use crate::cli::config::text_of;
 use crate::core::output_schema::OutputSchema;
-use crate::proto::json::shallow;
-use crate::proto::wire::SessionOptions;
+use acpipe_json::shallow;
+use acpipe_protocol::wire::SessionOptions;
 use clap::Args;
 use serde_json::Value;
 use std::path::{Path, PathBuf};

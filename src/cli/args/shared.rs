@@ -3,7 +3,7 @@
 pub use super::timeouts::stage;
 
 use crate::core::profile::Profile;
-use crate::proto::wire::Protocol;
+use acpipe_protocol::wire::Protocol;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 

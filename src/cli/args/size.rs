@@ -1,6 +1,6 @@
 //! Sizes in bytes, with units.
 
-use crate::proto::frame::DEFAULT_MAX_LINE;
+use acpipe_json::frame::DEFAULT_MAX_LINE;
 
 /// Parses a size such as `64M`.
 pub fn size(text: &str) -> Result<usize, String> {

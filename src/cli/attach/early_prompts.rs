@@ -1,6 +1,6 @@
 //! Prompts of other clients that arrive before the client follows the session.
 
-use crate::proto::wire::UserMessageParams;
+use acpipe_protocol::wire::UserMessageParams;
 use std::sync::Arc;
 
 /// Prompts that are shown when their turns begin. Those of turns whose beginning is stored are among the stored

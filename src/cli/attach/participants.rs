@@ -1,6 +1,6 @@
 //! The other clients of the session.
 
-use crate::proto::wire::{Role, SessionClient};
+use acpipe_protocol::wire::{Role, SessionClient};
 
 /// The other clients of the session.
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ fn role(role: Role) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::wire::OnDisconnect;
+    use acpipe_protocol::wire::OnDisconnect;
 
     fn client(id: &str, name: Option<&str>, role: Role) -> SessionClient {
         SessionClient {

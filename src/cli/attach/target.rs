@@ -1,6 +1,6 @@
 //! Choice of the session to follow.
 
-use crate::proto::wire::{SessionActivity, SessionInfo};
+use acpipe_protocol::wire::{SessionActivity, SessionInfo};
 
 /// Session to follow.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! The chunks with which turns begin and end.
 
-use crate::proto::json::{raw_object, text};
+use acpipe_json::{raw_object, text};
 
 raw_object! {
     /// Members of the chunks with which turns begin and end.

@@ -3,7 +3,7 @@
 use crate::cli::run::calls::{PromptOptions, Steps};
 use crate::core::client::{Command, History};
 use crate::core::session_id::{is_unnamed, name_of, unnamed};
-use crate::proto::wire;
+use acpipe_protocol::wire;
 use serde_json::{Map, Value};
 
 /// How a later chat continues the session.

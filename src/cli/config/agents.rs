@@ -16,7 +16,7 @@ use crate::core::backend_options::BackendOptions;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::limits::Timeout;
 use crate::core::policy::{Policy, unknown};
-use crate::proto::wire::{McpServer, Protocol, SessionOptions, Variables};
+use acpipe_protocol::wire::{McpServer, Protocol, SessionOptions, Variables};
 pub use locks::review;
 use std::time::Duration;
 

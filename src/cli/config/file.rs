@@ -4,7 +4,7 @@ use super::values::{Answer, EnvTable, PresetName, Texts, TimeoutTable};
 use crate::core::asking::Asking;
 use crate::core::backend_options::{CommandInput, CommandOutput};
 use crate::core::policy::{Effect, Mode};
-use crate::proto::wire::{McpServersByName, Protocol};
+use acpipe_protocol::wire::{McpServersByName, Protocol};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -3,7 +3,7 @@
 
 use super::policy_of;
 use crate::core::policy::{PRESETS, Policy, Subject, ToolProperties};
-use crate::proto::json::to_raw;
+use acpipe_json::to_raw;
 use serde_json::json;
 
 const PAGE: &str = include_str!("../../../docs/guides/permissions.md");

@@ -4,7 +4,7 @@
 mod schema;
 
 use crate::core::policy::{Effect, Preset};
-use crate::proto::wire::Variables;
+use acpipe_protocol::wire::Variables;
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::de::Error as _;

@@ -3,7 +3,7 @@
 use super::setup::ClientAccess;
 use crate::core::client::{Command, Reply};
 use crate::core::error::{Error, ErrorKind};
-use crate::proto::wire::{ClientCapabilities, Done, OnDisconnect, Role};
+use acpipe_protocol::wire::{ClientCapabilities, Done, OnDisconnect, Role};
 
 /// Handling of a call.
 #[derive(Debug)]

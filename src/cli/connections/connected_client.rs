@@ -10,8 +10,8 @@ use crate::core::decision::DecisionSource;
 use crate::core::deltas::TextDelta;
 use crate::core::error::Error;
 use crate::core::update_run::UpdateRun;
-use crate::proto::chunk::Chunk;
 use crate::shell::{ClientAction, ClientInput, FULL, OutputQueue, Pressure};
+use acpipe_protocol::chunk::Chunk;
 use std::sync::Arc;
 
 /// One connected client: the face of its protocol, and the queue of its output.

@@ -3,7 +3,7 @@
 use super::connect::DaemonConnection;
 use super::hello::DaemonInfo;
 use crate::core::error::{Error, ErrorKind};
-use crate::proto::wire::PROTOCOL_VERSION;
+use acpipe_protocol::wire::PROTOCOL_VERSION;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};

@@ -2,7 +2,7 @@
 
 use super::connect::connect_control;
 use super::control::Control;
-use crate::proto::wire::{ListSessionsResult, SessionInfo};
+use acpipe_protocol::wire::{ListSessionsResult, SessionInfo};
 use anyhow::Context as _;
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -11,8 +11,8 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::AgentInfo;
 use crate::core::setting;
 use crate::core::transport::ProcessSpec;
-use crate::proto::wire::AgentCapabilities;
 use crate::shell::{AgentStarter, StopStep, Stopped};
+use acpipe_protocol::wire::AgentCapabilities;
 use serde_json::{Value, json, value::RawValue};
 use std::time::Duration;
 

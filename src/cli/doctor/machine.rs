@@ -9,8 +9,8 @@ use crate::core::agent_definition::AgentDefinition;
 use crate::core::builtin_agents::{self, BuiltinAgent};
 use crate::core::config::Settings;
 use crate::core::transport::ProcessSpec;
-use crate::proto::wire::Program;
 use crate::shell::{AgentStarter, NextLine, StopStep, cards, check_writable};
+use acpipe_protocol::wire::Program;
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -4,8 +4,8 @@ use super::report::{Check, DoctorReport};
 use super::subject::CheckedAgent;
 use crate::core::error::ErrorKind;
 use crate::core::package_runner::package_runner;
-use crate::proto::wire::{FoundBy, Program};
 use crate::shell::AgentStarter;
+use acpipe_protocol::wire::{FoundBy, Program};
 use serde_json::{Value, json};
 
 /// Adds the check of the agent's program. Returns `false` if it cannot be started.

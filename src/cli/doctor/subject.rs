@@ -15,7 +15,7 @@ use crate::core::nested;
 use crate::core::policy::Policy;
 use crate::core::secret::shown_arguments;
 use crate::core::transport::ProcessSpec;
-use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
+use acpipe_protocol::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use anyhow::Context as _;
 use std::collections::BTreeMap;
 

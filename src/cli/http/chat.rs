@@ -10,7 +10,7 @@ use super::token::random_hex;
 use super::turn_stream::{FollowedTurn, TurnStream};
 use crate::cli::connections::ClientAccess;
 use crate::core::terms::{differing_text, is_term};
-use crate::proto::wire::{Recovery, SessionResult};
+use acpipe_protocol::wire::{Recovery, SessionResult};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;

@@ -5,7 +5,7 @@ use super::failure::HttpFailure;
 use super::request::too_many;
 use super::step::{MessageStep, ToolPart};
 use super::turn_stream::ApprovalMode;
-use crate::proto::json::check_input;
+use acpipe_json::check_input;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};

@@ -1,7 +1,7 @@
 //! Reading requests: JSON bodies, and the AI SDK's major version of the client.
 
 use super::failure::HttpFailure;
-use crate::proto::json::{InputFault, check_lists};
+use acpipe_json::{InputFault, check_lists};
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use bytes::Bytes;
@@ -84,7 +84,7 @@ pub fn sdk_major(headers: &HeaderMap) -> Result<Option<u8>, HttpFailure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::json::MOST_PARTS;
+    use acpipe_json::MOST_PARTS;
 
     #[tokio::test]
     async fn parts_of_a_body_are_counted_before_it_is_parsed() {

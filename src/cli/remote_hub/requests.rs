@@ -2,7 +2,7 @@
 
 use super::{Value, json};
 use crate::core::client::{Command, History};
-use crate::proto::wire;
+use acpipe_protocol::wire;
 
 /// Type of the result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::requests::ExpectedResult;
 use crate::core::client::Reply;
 use crate::core::error::{Error, ErrorKind};
-use crate::proto::rpc::RpcError;
+use acpipe_json::rpc::RpcError;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 

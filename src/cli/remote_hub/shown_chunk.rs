@@ -1,7 +1,7 @@
 //! The chunks of which more is shown than their JSON text.
 
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{JsonStr, Raw, raw_object};
+use acpipe_json::{JsonStr, Raw, raw_object};
+use acpipe_protocol::chunk::Chunk;
 use serde_json::value::RawValue;
 
 raw_object! {

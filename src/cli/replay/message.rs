@@ -1,7 +1,8 @@
 //! Messages of a tape and of its client, as far as a replay distinguishes them.
 
-use crate::proto::json;
-use crate::proto::rpc::{self, ErrorObject, Message, code};
+use acpipe_json as json;
+use acpipe_json::rpc;
+use acpipe_json::rpc::{ErrorObject, Message, code};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

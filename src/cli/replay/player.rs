@@ -3,7 +3,8 @@
 use super::inbox::{Arrival, ClientInbox};
 use super::message::{AgentMessage, ClientMessage, ClientMessageKind, Language, session_of};
 use super::script::{Action, ProcessExit, ReplayStep};
-use crate::proto::rpc::{self, Message};
+use acpipe_json::rpc;
+use acpipe_json::rpc::Message;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io::{self, Write};

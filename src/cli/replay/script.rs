@@ -1,7 +1,7 @@
 //! Steps of one process of a tape.
 
 use super::message::{ClientMessage, Language};
-use crate::proto::tape::{Direction, EventKind, Side, TapeEvent, TapeProcess, TapeRecord};
+use acpipe_protocol::tape::{Direction, EventKind, Side, TapeEvent, TapeProcess, TapeRecord};
 use std::time::Duration;
 
 /// Steps of one process of a tape.

@@ -4,7 +4,7 @@ use super::inbox::ClientInbox;
 use super::message::{AgentMessage, Language};
 use super::player::Player;
 use super::script::{Action, ProcessExit, Script, scripts};
-use crate::proto::tape::records;
+use acpipe_protocol::tape::records;
 use serde_json::Value;
 use std::io::Cursor;
 use std::path::Path;

@@ -64,7 +64,7 @@ impl CallOrigins {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::wire::AgentListParams;
+    use acpipe_protocol::wire::AgentListParams;
 
     fn caller(id: &RawValue) -> CallOrigin {
         CallOrigin {

@@ -1,7 +1,7 @@
 //! Serialized beginning of a `session/chunk` or `session/events` notification.
 
 use crate::core::client_sink::ChunkAddress;
-use crate::proto::json::to_raw;
+use acpipe_json::to_raw;
 
 /// Beginning of a notification up to the chunk's number, reused while session and turn stay the same.
 #[derive(Default)]

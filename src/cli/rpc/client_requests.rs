@@ -4,10 +4,11 @@ use crate::core::client::ClientId;
 use crate::core::client_request::{ClientRequest, ClientRequestId, ErrorResponse};
 use crate::core::decision::DecisionSource;
 use crate::core::host::ClientHostRequest;
-use crate::proto::json;
-use crate::proto::rpc::{self, RpcError};
-use crate::proto::wire::CancelRequestParams;
 use crate::shell::ClientAction;
+use acpipe_json as json;
+use acpipe_json::rpc;
+use acpipe_json::rpc::RpcError;
+use acpipe_protocol::wire::CancelRequestParams;
 use serde_json::value::RawValue;
 
 /// Prefix of the ids of acpipe's requests. The ids are strings, so that a client does not confuse them with

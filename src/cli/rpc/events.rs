@@ -2,8 +2,8 @@
 
 use crate::core::agui::{RunEvents, event_between_turns};
 use crate::core::client_sink::ChunkAddress;
-use crate::proto::agui::AguiEvent;
-use crate::proto::json::write_json;
+use acpipe_json::write_json;
+use acpipe_protocol::agui::AguiEvent;
 use std::collections::BTreeMap;
 
 /// Maximum number of turns of one session whose state is kept. More than a few are turns that the client no longer

@@ -3,9 +3,10 @@
 
 use super::{RpcClient, client_requests};
 use crate::core::error::{Error, ErrorKind};
-use crate::proto::frame::{Overlong, Sniffed, sniff, sniff_all};
-use crate::proto::json::to_raw;
-use crate::proto::rpc::{self, ErrorObject, RpcError, code};
+use acpipe_json::frame::{Overlong, Sniffed, sniff, sniff_all};
+use acpipe_json::rpc;
+use acpipe_json::rpc::{ErrorObject, RpcError, code};
+use acpipe_json::to_raw;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 

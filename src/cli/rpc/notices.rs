@@ -1,8 +1,8 @@
 //! Notifications to the client.
 
 use crate::core::client::Notice;
-use crate::proto::frame::{Framing, write_framed};
-use crate::proto::rpc;
+use acpipe_json::frame::{Framing, write_framed};
+use acpipe_json::rpc;
 use serde::Serialize;
 
 /// Appends a notification, unless it is only for clients that speak ACP.

@@ -1,9 +1,9 @@
 //! Tests of the client's output: responses, batches and retracted chunks.
 
 use super::*;
-use crate::proto::json::to_raw;
-use crate::proto::wire::Done;
 use crate::shell::ReservedBytes;
+use acpipe_json::to_raw;
+use acpipe_protocol::wire::Done;
 use serde_json::Value;
 
 #[test]

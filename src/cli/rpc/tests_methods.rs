@@ -5,7 +5,7 @@ use crate::cli::schema::DISCOVER;
 use crate::cli::schema::generate::openrpc;
 use crate::core::methods::{Method, MethodVisitor, visit_methods};
 use crate::core::secret::HIDDEN;
-use crate::proto::json::MOST_PARTS;
+use acpipe_json::MOST_PARTS;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;

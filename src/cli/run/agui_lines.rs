@@ -1,7 +1,7 @@
 //! Output of a run as events of the AG-UI protocol.
 
 use crate::core::agui::RunEvents;
-use crate::proto::json::write_json;
+use acpipe_json::write_json;
 
 /// Events of a turn, one JSON object a line.
 #[derive(Default)]

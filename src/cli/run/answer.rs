@@ -3,7 +3,7 @@
 use crate::cli::markdown::Markdown;
 use crate::cli::screen::{ScreenContent, push_escaped};
 use crate::cli::styles::Styles;
-use crate::proto::json::JsonStr;
+use acpipe_json::JsonStr;
 use serde_json::value::RawValue;
 
 /// Text of the answer, as it arrives.

@@ -7,7 +7,7 @@ use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::{Command, Notice};
 use crate::core::timeout_error::millis;
-use crate::proto::wire;
+use acpipe_protocol::wire;
 use serde_json::{Map, Value};
 use std::path::Path;
 use std::time::Duration;

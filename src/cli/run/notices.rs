@@ -3,8 +3,8 @@
 use super::view::RunView;
 use crate::cli::args::shared::Format;
 use crate::core::hub::{MAY_NOT_ASK, RUN_NOTICES};
-use crate::proto::chunk::Chunk;
-use crate::proto::json::value;
+use acpipe_json::value;
+use acpipe_protocol::chunk::Chunk;
 use serde_json::{Value, json};
 
 impl RunView {

@@ -2,7 +2,7 @@
 
 use crate::core::decision;
 use crate::core::error::ErrorKind;
-use crate::proto::wire::TurnSummary;
+use acpipe_protocol::wire::TurnSummary;
 
 /// Returns the exit code for a summary.
 pub fn exit_code(summary: &TurnSummary) -> u8 {

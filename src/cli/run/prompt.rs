@@ -3,7 +3,7 @@
 use super::run_limit::RunLimit;
 use crate::cli::UsageError;
 use crate::cli::args::RunArgs;
-use crate::proto::wire::{AgentCapabilities, UserMessage};
+use acpipe_protocol::wire::{AgentCapabilities, UserMessage};
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -16,10 +16,10 @@ use crate::core::client_request::{ClientRequest, ClientRequestId, ErrorResponse}
 use crate::core::decision::DecisionSource;
 use crate::core::idle_timer::format_duration;
 use crate::core::printable::printable;
-use crate::proto::json::to_raw;
-use crate::proto::rpc::code;
-use crate::proto::wire::QuestionKind;
 use crate::shell::{ClientAction, TerminalThread};
+use acpipe_json::rpc::code;
+use acpipe_json::to_raw;
+use acpipe_protocol::wire::QuestionKind;
 use form::FormQuestion;
 use link::{LinkQuestion, PlanQuestion};
 use prompt_view::PromptView;

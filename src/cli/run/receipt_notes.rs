@@ -2,7 +2,7 @@
 
 use super::view::RunView;
 use crate::core::terms::{differing_text, is_term};
-use crate::proto::wire::Recovery;
+use acpipe_protocol::wire::Recovery;
 
 /// Shows the notes on a receipt of session `id`. Settings of the user that have no effect are shown with `--quiet`, too.
 pub fn show_receipt_notes(id: &str, recovery: &Recovery, view: &mut RunView) {

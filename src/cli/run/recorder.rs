@@ -4,10 +4,10 @@ use crate::cli::rpc::write_error;
 use crate::core::client::{Command, Reply};
 use crate::core::client_sink::ChunkAddress;
 use crate::core::error::Error;
-use crate::proto::json::to_raw;
-use crate::proto::rpc;
-use crate::proto::tape::Direction;
 use crate::shell::{ClientAction, Recorder};
+use acpipe_json::rpc;
+use acpipe_json::to_raw;
+use acpipe_protocol::tape::Direction;
 use serde_json::{Value, json};
 
 /// Recorder of a run's calls and chunks; does nothing if nothing is recorded.

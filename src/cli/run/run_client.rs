@@ -14,12 +14,12 @@ use crate::core::decision::DecisionSource;
 use crate::core::deltas::TextDelta;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::session::unstarted_summary;
-use crate::proto::chunk::Chunk;
-use crate::proto::wire;
 use crate::shell::{
     ClientAction, ClientConnection, ClientInput, Interrupt, OutputWait, running_now,
     stderr_has_room,
 };
+use acpipe_protocol::chunk::Chunk;
+use acpipe_protocol::wire;
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -18,8 +18,8 @@ use crate::core::secret::Secrets;
 use crate::core::secret::shown_words;
 use crate::core::session_id::{is_full, unnamed};
 use crate::core::store::{Card, OptionalStore, Store};
-use crate::proto::wire::Protocol;
 use crate::shell::{MemorySessions, StoreEvents};
+use acpipe_protocol::wire::Protocol;
 use std::io::IsTerminal as _;
 
 /// Settings and session of a run.

@@ -7,8 +7,8 @@ use crate::cli::args::shared::Format;
 use crate::cli::remote_hub::shown_chunk;
 use crate::core::client_sink::ChunkAddress;
 use crate::core::deltas::TextDelta;
-use crate::proto::chunk::Chunk;
-use crate::proto::wire::SessionResult;
+use acpipe_protocol::chunk::Chunk;
+use acpipe_protocol::wire::SessionResult;
 
 /// View and tape of the turns of one client.
 pub struct TurnOutput {

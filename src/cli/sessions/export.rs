@@ -10,9 +10,9 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::profile::Profile;
 use crate::core::store::{Card, LogFile};
-use crate::proto::json::value;
-use crate::proto::wire::ReplayEntry;
 use crate::shell::ReadOnly;
+use acpipe_json::value;
+use acpipe_protocol::wire::ReplayEntry;
 use std::io::Write;
 
 /// Size in bytes of the blocks in which a log is copied.

@@ -6,7 +6,7 @@ use crate::cli::columns::{clip, one_line, visible};
 use crate::cli::styles::Styles;
 use crate::core::session_id::{is_unnamed, name_of};
 use crate::core::store::Card;
-use crate::proto::wire::{SessionActivity, SessionInfo};
+use acpipe_protocol::wire::{SessionActivity, SessionInfo};
 use std::collections::BTreeMap;
 
 /// Maximum width in columns of an agent's command line at a terminal.

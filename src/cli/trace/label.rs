@@ -2,7 +2,7 @@
 
 use super::row::RowKind;
 use crate::cli::columns::{clip, one_line};
-use crate::proto::json::{prefix, shortened};
+use acpipe_json::{prefix, shortened};
 use serde_json::Value;
 
 /// Maximum width of a title and of a detail, in columns.

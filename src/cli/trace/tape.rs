@@ -5,9 +5,10 @@ use super::label::{Label, words};
 use super::row::{Dir, RowKind, RowSide};
 use super::timeline::{Timeline, TimelineFrame};
 use crate::core::error::{Error, ErrorKind};
-use crate::proto::json::{to_raw, value};
-use crate::proto::tape::{
-    self, Direction, EventKind, FrameBody, TapeEvent, TapeHeader, TapeProcess, TapeRecord,
+use acpipe_json::{to_raw, value};
+use acpipe_protocol::tape;
+use acpipe_protocol::tape::{
+    Direction, EventKind, FrameBody, TapeEvent, TapeHeader, TapeProcess, TapeRecord,
 };
 use std::time::Duration;
 

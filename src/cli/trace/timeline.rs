@@ -2,7 +2,7 @@
 
 use super::label::{CallFrame, Label, StreamDelta};
 use super::row::{Dir, FoldedRows, Row, RowKind, RowSide};
-use crate::proto::json::prefix;
+use acpipe_json::prefix;
 use std::collections::HashMap;
 
 /// Maximum length of the joined text of a fold, in bytes.

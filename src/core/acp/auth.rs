@@ -3,9 +3,9 @@
 
 use super::decode::{error_text, owned, read};
 use crate::core::dialect::ProcessSpec;
-use crate::proto::acp::{AUTH_REQUIRED, AuthFields, AuthMeta, AuthVarFields, TerminalAuth};
-use crate::proto::rpc::RpcError;
-use crate::proto::wire::{AuthMethod, AuthVariable, CommandLine, SignIn, Variables};
+use acpipe_json::rpc::RpcError;
+use acpipe_protocol::acp::{AUTH_REQUIRED, AuthFields, AuthMeta, AuthVarFields, TerminalAuth};
+use acpipe_protocol::wire::{AuthMethod, AuthVariable, CommandLine, SignIn, Variables};
 use serde_json::value::RawValue;
 
 /// Parses an element of `authMethods`; `None` without an id, since such a method cannot be chosen. The
@@ -129,7 +129,7 @@ pub fn wants_sign_in(e: &RpcError<'_>) -> bool {
 }
 
 fn has_error_name(data: Option<&RawValue>) -> bool {
-    crate::proto::json::raw_object! {
+    acpipe_json::raw_object! {
         struct Data { codex = "codexErrorInfo", zedcodex = "codex_error_info", claude = "errorKind" }
     }
     let data: Data<'_> = read(data);
@@ -143,7 +143,8 @@ fn has_error_name(data: Option<&RawValue>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::rpc::{self, Message};
+    use acpipe_json::rpc;
+    use acpipe_json::rpc::Message;
     use serde_json::{Value, json};
 
     #[test]

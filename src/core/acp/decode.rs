@@ -2,8 +2,8 @@
 
 use crate::core::error::is_connection_failure;
 use crate::core::printable::printable;
-use crate::proto::json::text;
-use crate::proto::rpc::RpcError;
+use acpipe_json::rpc::RpcError;
+use acpipe_json::text;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -22,7 +22,7 @@ pub fn owned(raw: Option<&RawValue>) -> Option<String> {
 /// Returns the message of an agent's error together with the texts in `data`, which often contains the actual
 /// reason.
 pub fn error_text(e: &RpcError<'_>) -> String {
-    crate::proto::json::raw_object! {
+    acpipe_json::raw_object! {
         struct Data {
             error = "error", message = "message", details = "details", detail = "detail", reason = "reason",
         }

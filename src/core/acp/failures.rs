@@ -7,9 +7,9 @@ use crate::core::builtin_agents::hints;
 use crate::core::dialect::ProcessSpec;
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::event::{AgentEvent, AgentInfo, FailureReport, MessageRole, Update};
-use crate::proto::acp::AUTH_REQUIRED;
-use crate::proto::json::{Members, text, to_raw};
-use crate::proto::rpc::RpcError;
+use acpipe_json::rpc::RpcError;
+use acpipe_json::{Members, text, to_raw};
+use acpipe_protocol::acp::AUTH_REQUIRED;
 use serde_json::json;
 use serde_json::value::RawValue;
 

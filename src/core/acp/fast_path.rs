@@ -3,7 +3,7 @@
 use crate::core::event::{AgentEvent, Content, MessagePiece, MessageRole, Update};
 use crate::core::line_shape::{LineShape, joined, place};
 use crate::core::update_run::{MAX_RUN, UpdateRun};
-use crate::proto::json::{JsonStr, Members};
+use acpipe_json::{JsonStr, Members};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;

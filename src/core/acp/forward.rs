@@ -4,7 +4,7 @@ use super::requests;
 use crate::core::client_answer::ClientAnswer;
 use crate::core::event::AgentEvent;
 use crate::core::request_key::RequestKey;
-use crate::proto::rpc;
+use acpipe_json::rpc;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use tracing::debug;

@@ -3,8 +3,8 @@
 use super::elicitation;
 use crate::core::acp_client::AcpClient;
 use crate::core::dialect::AgentServices;
-use crate::proto::acp::VERSION;
-use crate::proto::json::{to_raw, value};
+use acpipe_json::{to_raw, value};
+use acpipe_protocol::acp::VERSION;
 use agent_client_protocol_schema::v1 as schema;
 use serde_json::Value;
 use serde_json::value::RawValue;

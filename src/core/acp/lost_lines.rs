@@ -8,8 +8,8 @@ use crate::core::dialect::Outgoing;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, LostCall, Update};
 use crate::core::line_repair::{LostLine, LostReason};
-use crate::proto::frame::sniff;
-use crate::proto::rpc::code;
+use acpipe_json::frame::sniff;
+use acpipe_json::rpc::code;
 use serde_json::value::RawValue;
 
 impl Acp {

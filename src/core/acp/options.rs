@@ -2,7 +2,7 @@
 
 use crate::core::error::{Error, invalid};
 use crate::core::policy::Policy;
-use crate::proto::wire::{McpServer, SessionOptions};
+use acpipe_protocol::wire::{McpServer, SessionOptions};
 
 /// Checks the options of a session. ACP has modes and models; the policy enforces lists of tools, and acpipe
 /// itself applies an output schema.

@@ -1,7 +1,7 @@
 //! Parameters of the calls to an agent, serialized from borrowed data.
 
 use super::prompt;
-use crate::proto::wire::McpServer;
+use acpipe_protocol::wire::McpServer;
 use serde_json::{Map, Value};
 
 /// Parameters of `session/new`, `session/load` and `session/resume`. ACP requires `mcpServers` even if it is

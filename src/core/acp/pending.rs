@@ -2,7 +2,7 @@
 
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, CallId};
-use crate::proto::json::is_dense;
+use acpipe_json::is_dense;
 use serde_json::value::RawValue;
 use tracing::debug;
 

@@ -18,7 +18,7 @@ use crate::core::line_repair::UnusableLine;
 use crate::core::request_key::RequestKey;
 use crate::core::request_numbers::RequestNumbers;
 use crate::core::update_run::UpdateRun;
-use crate::proto::wire::LineFaults;
+use acpipe_protocol::wire::LineFaults;
 use queued_call::QueuedCall;
 use std::collections::{BTreeMap, HashMap};
 

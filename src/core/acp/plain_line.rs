@@ -2,7 +2,7 @@
 //! message in their usual order, and only with fields of the protocol. Other lines are left to the full parser.
 
 use crate::core::event::{AgentEvent, ToolUpdate, Update};
-use crate::proto::json::{Members, Scanner, is_dense, non_null};
+use acpipe_json::{Members, Scanner, is_dense, non_null};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 

@@ -3,7 +3,7 @@
 use crate::core::data_url::DataUrl;
 use crate::core::dialect::{ATTACHMENT, PromptPart, UNNAMED};
 use crate::core::error::{Error, ErrorKind};
-use crate::proto::wire::AgentCapabilities;
+use acpipe_protocol::wire::AgentCapabilities;
 use agent_client_protocol_schema::v1 as schema;
 use schema::ContentBlock;
 use serde::Serialize;

@@ -7,9 +7,11 @@ use crate::core::dialect::{Child, Outgoing, TextMeaning};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, ForwardReceived, NO_CALL_ID, Permission};
 use crate::core::request_key::RequestKey;
-use crate::proto::acp::RequestPermissionParams;
-use crate::proto::json::{self, SMALL};
-use crate::proto::rpc::{self, ErrorObject, Message};
+use acpipe_json as json;
+use acpipe_json::SMALL;
+use acpipe_json::rpc;
+use acpipe_json::rpc::{ErrorObject, Message};
+use acpipe_protocol::acp::RequestPermissionParams;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use tracing::debug;
@@ -129,7 +131,7 @@ pub(super) fn forwarded<'a>(
     method: Cow<'a, str>,
     params: Option<&'a RawValue>,
 ) -> AgentEvent<'a> {
-    crate::proto::json::raw_object! {
+    acpipe_json::raw_object! {
         struct Params { session_id = "sessionId" }
     }
     let named: Params<'a> = params

@@ -7,12 +7,12 @@ use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::event::{
     AgentEvent, AgentInfo, CallId, ListedSession, OptionKind, PermissionOption, StopReason, TurnEnd,
 };
-use crate::proto::acp::{
+use acpipe_json::{Members, non_null, text};
+use acpipe_protocol::acp::{
     AcpInitializeResult, Capabilities, Described, Flags, NewSessionResult, OptionFields,
     PromptResult, TokenCounts, VERSION,
 };
-use crate::proto::json::{Members, non_null, text};
-use crate::proto::wire::{AgentCapabilities, TokenUsage};
+use acpipe_protocol::wire::{AgentCapabilities, TokenUsage};
 use serde_json::value::RawValue;
 
 /// Converts the result of `initialize`; any protocol version other than 1 is an error.
@@ -119,7 +119,7 @@ pub fn opened(call: CallId, asked: String, result: &RawValue) -> AgentEvent<'_> 
 /// Finds the id of a session in an agent's own part of `_meta`. hermes nests it one level deeper and under
 /// another name.
 fn named_session(own: &RawValue) -> Option<String> {
-    crate::proto::json::raw_object! {
+    acpipe_json::raw_object! {
         struct Provenance { acp_session = "acpSessionId" }
     }
     let own: NewSessionResult<'_> = read(Some(own));
@@ -133,10 +133,10 @@ fn named_session(own: &RawValue) -> Option<String> {
 }
 
 pub fn listed(call: CallId, result: &RawValue) -> AgentEvent<'_> {
-    crate::proto::json::raw_object! {
+    acpipe_json::raw_object! {
         struct Page { sessions = "sessions", next = "nextCursor" }
     }
-    crate::proto::json::raw_object! {
+    acpipe_json::raw_object! {
         struct Listed { id = "sessionId", cwd = "cwd", title = "title", updated_at = "updatedAt" }
     }
     let page: Page<'_> = read(Some(result));
@@ -195,10 +195,10 @@ pub fn prompt(result: &RawValue) -> TurnEnd {
 
 /// Returns the structured answer in the `_meta` of a result, where agents of acpipe's own framework put it.
 fn structured_output(meta: Option<&RawValue>) -> Option<&RawValue> {
-    crate::proto::json::raw_object! {
+    acpipe_json::raw_object! {
         struct Meta { acpipe = "acpipe" }
     }
-    crate::proto::json::raw_object! {
+    acpipe_json::raw_object! {
         struct Own { structured_output = "structuredOutput" }
     }
     let meta: Meta<'_> = read(meta);

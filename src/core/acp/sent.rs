@@ -5,7 +5,7 @@
 
 use super::pending::Pending;
 use crate::core::event::CallId;
-use crate::proto::rpc;
+use acpipe_json::rpc;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! Recognition of errors by which an agent reports that it does not have the session.
 
-use crate::proto::json::value;
-use crate::proto::rpc::{RpcError, code};
+use acpipe_json::rpc::{RpcError, code};
+use acpipe_json::value;
 use serde_json::Value;
 
 const RESOURCE_NOT_FOUND: i64 = -32002;
@@ -77,7 +77,7 @@ mod tests {
     use crate::core::error::ErrorKind;
     use crate::core::event::{AgentEvent, CallId};
     use crate::core::setting::Setting;
-    use crate::proto::wire::SettingValue;
+    use acpipe_protocol::wire::SettingValue;
 
     /// Sends a call on the session `s`.
     type Send = fn(&mut Acp, &mut Outgoing);

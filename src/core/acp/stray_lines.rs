@@ -4,8 +4,8 @@ use crate::core::cut::CUT;
 use crate::core::error::clip;
 use crate::core::line_repair::{LostLine, LostReason};
 use crate::core::printable::printable;
-use crate::proto::frame::Sniffed;
-use crate::proto::wire::LineFaults;
+use acpipe_json::frame::Sniffed;
+use acpipe_protocol::wire::LineFaults;
 use tracing::{debug, warn};
 
 /// Maximum number of kinds of lines that are shown in the log; further ones are only counted.

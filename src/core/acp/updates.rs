@@ -5,11 +5,11 @@ use crate::core::event::{
     ToolUpdate, Update, call_id, is_text,
 };
 use crate::core::line_shape::place;
-use crate::proto::acp::{
+use acpipe_json::{JsonStr, Members, is_dense, non_null, text, to_raw};
+use acpipe_protocol::acp::{
     AnyContentBlock, Cost, Resource, SessionUpdateLine, TerminalMeta, TerminalPart, UpdateFields,
     WholeLine, WholeParams,
 };
-use crate::proto::json::{JsonStr, Members, is_dense, non_null, text, to_raw};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -189,7 +189,7 @@ fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {
 
 /// Converts an update of one of several plans: the plan's own fields, and the members next to it.
 fn plan_update<'a>(f: &UpdateFields<'a>) -> Option<Update<'a>> {
-    crate::proto::json::raw_object! {
+    acpipe_json::raw_object! {
         struct Plan { id = "planId" }
     }
     let plan: Plan<'a> = serde_json::from_str(f.plan?.get()).ok()?;
@@ -368,14 +368,14 @@ fn is_tool_call(f: &UpdateFields<'_>) -> bool {
     kind.is_some_and(|kind| kind.get() == "\"tool_call\"")
 }
 
-crate::proto::json::raw_object! {
+acpipe_json::raw_object! {
     /// `_meta.claudeCode`: the name of the tool, from claude-agent-acp before ACP had `name`, and the tool
     /// call whose subagent sent the update.
     struct ClaudeCode { tool_name = "toolName", parent = "parentToolUseId" }
 }
 
 fn claude(meta: Option<&RawValue>) -> Option<ClaudeCode<'_>> {
-    crate::proto::json::raw_object! {
+    acpipe_json::raw_object! {
         struct Meta { claude_code = "claudeCode" }
     }
     let meta: Meta<'_> = serde_json::from_str(meta?.get()).ok()?;

@@ -9,7 +9,7 @@ use crate::core::elicitation::ElicitationDetails;
 use crate::core::elicitation::choices::{self, ChoiceAnswer};
 use crate::core::event::{PermissionOption, ToolUpdate};
 use crate::core::option_choice::choose;
-use crate::proto::json::value;
+use acpipe_json::value;
 use serde_json::{Map, Value, json};
 
 /// Format in which an agent sends questions by `session/request_permission`.
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::core::decision::DecisionSource;
     use crate::core::event::OptionKind;
-    use crate::proto::json::to_raw;
+    use acpipe_json::to_raw;
     use serde_json::value::RawValue;
 
     fn options() -> Vec<PermissionOption> {

@@ -2,7 +2,7 @@
 
 use super::Replay;
 use crate::core::acp_updates::{compaction, plan};
-use crate::proto::json::{Members, to_raw};
+use acpipe_json::{Members, to_raw};
 use serde_json::{Map, Value, json};
 
 impl Replay<'_, '_, '_> {

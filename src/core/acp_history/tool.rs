@@ -3,7 +3,7 @@
 use super::{Replay, own};
 use crate::core::acp_updates::content::{output, presented, text_output};
 use crate::core::event::ToolStatus;
-use crate::proto::json::to_raw;
+use acpipe_json::to_raw;
 use serde_json::{Map, Value, json};
 
 impl Replay<'_, '_, '_> {

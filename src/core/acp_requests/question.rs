@@ -1,8 +1,8 @@
 //! Questions to the user: as `elicitation/create`, or as a permission request with the answers as options.
 
 use super::{chosen, options, tool_call};
-use crate::proto::json::{raw_object, text, to_raw};
-use crate::proto::wire::{QuestionKind, QuestionParams};
+use acpipe_json::{raw_object, text, to_raw};
+use acpipe_protocol::wire::{QuestionKind, QuestionParams};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Tests of requests in both directions.
 
 use super::*;
-use crate::proto::wire::{QuestionKind, QuestionParams};
+use acpipe_protocol::wire::{QuestionKind, QuestionParams};
 use agent_client_protocol_schema::v1 as schema;
 
 fn raw(json: &str) -> &RawValue {

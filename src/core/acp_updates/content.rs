@@ -3,7 +3,7 @@
 use crate::core::data_url::DataUrl;
 use crate::core::dialect::{ATTACHMENT, UNNAMED};
 use crate::core::event::Content;
-use crate::proto::json::{to_raw, value};
+use acpipe_json::{to_raw, value};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

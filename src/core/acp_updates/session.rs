@@ -1,7 +1,7 @@
 //! State of the session, plans, usage, notices and compactions.
 
 use super::writer::{Put, Writer};
-use crate::proto::json::{Members, non_null, text, to_raw, value};
+use acpipe_json::{Members, non_null, text, to_raw, value};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 

@@ -5,8 +5,8 @@ use crate::core::acp_notification::AcpNotification;
 use crate::core::difference::added;
 use crate::core::event::{ToolUpdate, Update};
 use crate::core::output_budget::{OutputBudget, SMALL};
-use crate::proto::json::text;
-use crate::proto::ui_chunk::UiChunk;
+use acpipe_json::text;
+use acpipe_protocol::ui_chunk::UiChunk;
 
 /// Maximum number of states that are followed. Further ones are recorded at every change.
 const MOST: usize = 64;
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
     use crate::core::acp_updates::AcpUpdates;
     use crate::core::event::Original;
-    use crate::proto::json;
+    use acpipe_json as json;
     use serde_json::json;
     use serde_json::value::RawValue;
 

@@ -5,7 +5,7 @@ use super::content;
 use super::writer::Put;
 use crate::core::event::{TerminalUpdate, ToolStatus, ToolUpdate};
 use crate::core::policy::KINDS;
-use crate::proto::json::{JsonStr, Members, to_raw};
+use acpipe_json::{JsonStr, Members, to_raw};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;

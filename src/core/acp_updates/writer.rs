@@ -2,7 +2,7 @@
 
 use super::calls::Call;
 use crate::core::event::{MessagePiece, MessageRole};
-use crate::proto::json::{JsonStr, Members, mended, to_raw};
+use acpipe_json::{JsonStr, Members, mended, to_raw};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

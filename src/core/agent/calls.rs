@@ -20,7 +20,7 @@ use crate::core::event::{CallId, Elicitation};
 use crate::core::limits::Timeout;
 use crate::core::policy::{self, Subject};
 use crate::core::request_key::RequestKey;
-use crate::proto::wire::{
+use acpipe_protocol::wire::{
     AuthenticateParams, UpdateEnvironmentParams, UpdateEnvironmentResult, Variables, WhenBusy,
 };
 use std::time::Duration;

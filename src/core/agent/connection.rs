@@ -26,7 +26,7 @@ use crate::core::setting::SetCall;
 use crate::core::shared::Shared;
 use crate::core::transport::Transport;
 use crate::core::update_run::UpdateRun;
-use crate::proto::wire::{LineFaults, ProcessStatus, Program};
+use acpipe_protocol::wire::{LineFaults, ProcessStatus, Program};
 use std::collections::HashMap;
 use std::time::Instant;
 

@@ -5,7 +5,7 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::effect::Effect;
 use crate::core::error::Error;
 use crate::core::shared::Shared;
-use crate::proto::wire::{AgentState, AgentStateParams};
+use acpipe_protocol::wire::{AgentState, AgentStateParams};
 use std::time::Instant;
 
 /// Context of one event.

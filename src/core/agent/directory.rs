@@ -10,7 +10,7 @@ use crate::core::agent_session_record::AgentSessionRecord;
 use crate::core::dialect::Child;
 use crate::core::event::{Original, Update};
 use crate::core::setting::merge_state;
-use crate::proto::json::Members;
+use acpipe_json::Members;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Instant;

@@ -20,7 +20,7 @@ use crate::core::nested;
 use crate::core::request_key::RequestKey;
 use crate::core::request_numbers::RequestNumbers;
 use crate::core::shared::Shared;
-use crate::proto::wire::{AgentState, ConnectParams, Done};
+use acpipe_protocol::wire::{AgentState, ConnectParams, Done};
 use std::time::{Duration, Instant};
 
 impl AgentMachine {

@@ -5,7 +5,7 @@ use crate::core::effect::{AgentId, Effect, Measure};
 use crate::core::limits::{Limits, Timeout};
 use crate::core::process_health::ProcessHealth;
 use crate::core::stop::{Stop, StopAction};
-use crate::proto::wire::ProcessStatus;
+use acpipe_protocol::wire::ProcessStatus;
 use std::time::{Duration, Instant};
 
 /// Process of an agent, or another transport.

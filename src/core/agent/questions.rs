@@ -18,7 +18,7 @@ use crate::core::request_key::RequestKey;
 use crate::core::shared::RequestOwner;
 use crate::core::timeout_error::millis;
 use crate::core::turn::Question;
-use crate::proto::wire::{LedgerEntry, QuestionParams};
+use acpipe_protocol::wire::{LedgerEntry, QuestionParams};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::info;
@@ -270,8 +270,8 @@ mod tests {
     use crate::core::elicitation::ElicitationDetails;
     use crate::core::profile::Profile;
     use crate::core::shared::Shared;
-    use crate::proto::json::to_raw;
     use crate::testing::{RecordingClient, SettingsBuilder};
+    use acpipe_json::to_raw;
     use serde_json::json;
 
     const CONNECTION: u64 = 3;

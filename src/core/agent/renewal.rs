@@ -10,7 +10,7 @@
 
 use crate::core::client::Token;
 use crate::core::error::Error;
-use crate::proto::wire::{BroughtBack, Recovery, UpdateEnvironmentResult};
+use acpipe_protocol::wire::{BroughtBack, Recovery, UpdateEnvironmentResult};
 use std::collections::BTreeMap;
 
 /// Pending replacement of an agent process by one with another environment.

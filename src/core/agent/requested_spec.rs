@@ -9,7 +9,7 @@ use crate::core::dialects;
 use crate::core::error::{Error, invalid};
 use crate::core::http::url_fault;
 use crate::core::options;
-use crate::proto::wire::{AgentSource, ConnectParams, Protocol};
+use acpipe_protocol::wire::{AgentSource, ConnectParams, Protocol};
 use std::path::Path;
 
 /// Returns the specification of the agent that `agent/connect` requests.

@@ -6,7 +6,7 @@ use crate::core::config::Settings;
 use crate::core::error::Error;
 use crate::core::event::AgentInfo;
 use crate::core::mcp;
-use crate::proto::wire::McpServer;
+use acpipe_protocol::wire::McpServer;
 
 /// Returns the MCP servers of a session, given those that it declares itself. Whether the agent can reach
 /// them is checked only once the agent is ready.

@@ -8,7 +8,7 @@ use super::specs::secrets;
 use crate::core::client::{Reply, Token};
 use crate::core::error::{Error, invalid, out_of_order};
 use crate::core::event::{AgentInfo, CallId};
-use crate::proto::wire::{
+use acpipe_protocol::wire::{
     AuthVariable, AuthenticateParams, AuthenticateResult, Done, SignIn, Variables,
 };
 use std::time::{Duration, Instant};

@@ -8,7 +8,7 @@ use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT, identity};
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::secret::{REDACTED, is_secret};
-use crate::proto::wire::{
+use acpipe_protocol::wire::{
     AgentSource, AuthMethod, EnvironmentResult, SignIn, UpdateEnvironmentParams, Variables,
 };
 use std::collections::BTreeSet;

@@ -6,7 +6,7 @@
 use crate::core::client::Token;
 use crate::core::effect::AgentId;
 use crate::core::event::AgentInfo;
-use crate::proto::wire::{AgentState, AgentStatus, LineFaults, PeerInfo};
+use acpipe_protocol::wire::{AgentState, AgentStatus, LineFaults, PeerInfo};
 
 /// `agent/status` calls that wait until all processes are measured.
 #[derive(Default)]

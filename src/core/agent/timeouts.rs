@@ -15,7 +15,7 @@ use crate::core::limits::{Limits, Timeout};
 use crate::core::package_runner::package_runner;
 use crate::core::secret::Secrets;
 use crate::core::timeout_error::{MORE_TIME, TimedOut, last_of_stderr, waiting};
-use crate::proto::wire::{FoundBy, Party, Program, Waiting};
+use acpipe_protocol::wire::{FoundBy, Party, Program, Waiting};
 use std::time::{Duration, Instant};
 
 /// Time after which a start is first reported as slow.

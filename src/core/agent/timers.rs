@@ -10,7 +10,7 @@ use super::{AgentMachine, State, TimeoutFailure, timeouts};
 use crate::core::client::Notice;
 use crate::core::config::Settings;
 use crate::core::limits::Limits;
-use crate::proto::wire::{AgentState, AgentStateParams};
+use acpipe_protocol::wire::{AgentState, AgentStateParams};
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

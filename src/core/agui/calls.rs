@@ -2,9 +2,9 @@
 
 use super::metadata::{is_object, metadata, metadata_with};
 use super::{Emit, RunEvents, object};
-use crate::proto::agui::AguiEvent;
-use crate::proto::json::{Members, Raw, text, to_raw};
-use crate::proto::ui_chunk::UiChunk;
+use acpipe_json::{Members, Raw, text, to_raw};
+use acpipe_protocol::agui::AguiEvent;
+use acpipe_protocol::ui_chunk::UiChunk;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! Fields of chunks that AG-UI events have no place for.
 
-use crate::proto::json::{Members, to_raw};
-use crate::proto::ui_chunk::UiChunk;
+use acpipe_json::{Members, to_raw};
+use acpipe_protocol::ui_chunk::UiChunk;
 use serde_json::value::RawValue;
 
 /// Name of acpipe's own member of an event's metadata.

@@ -11,8 +11,8 @@ use crate::core::event::{AgentEvent, CallId, Exit, LostCall, Original, StopReaso
 use crate::core::line_repair::{LostLine, LostReason, UnusableLine, count_repaired};
 use crate::core::request_key::RequestKey;
 use crate::core::setting::{ANY_MODEL, Setting};
-use crate::proto::json::Members;
-use crate::proto::wire::LineFaults;
+use acpipe_json::Members;
+use acpipe_protocol::wire::LineFaults;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;

@@ -4,7 +4,7 @@ use super::{launch, state};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::AgentInfo;
 use crate::core::tool_names::check_rules;
-use crate::proto::wire::{
+use acpipe_protocol::wire::{
     AgentCapabilities, AuthMethod, AuthVariable, CommandLine, McpServer, SessionOptions, SignIn,
     Variables,
 };

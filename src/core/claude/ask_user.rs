@@ -2,7 +2,7 @@
 
 use crate::core::elicitation::ElicitationDetails;
 use crate::core::elicitation::choices::{self, ChoiceAnswer};
-use crate::proto::json::{Members, to_raw, value};
+use acpipe_json::{Members, to_raw, value};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 

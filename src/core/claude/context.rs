@@ -1,7 +1,7 @@
 //! Usage of the context window, which the CLI reports in parts over the frames of a turn.
 
-use crate::proto::claude::{ApiUsage, Frame, TurnResult};
-use crate::proto::json::{Members, raw_object, text};
+use acpipe_json::{Members, raw_object, text};
+use acpipe_protocol::claude::{ApiUsage, Frame, TurnResult};
 use serde_json::json;
 use serde_json::value::RawValue;
 

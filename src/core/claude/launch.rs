@@ -3,7 +3,7 @@
 use super::plan;
 use crate::core::dialect::{Opening, SessionSetup};
 use crate::core::error::{Error, ErrorKind};
-use crate::proto::wire::SessionOptions;
+use acpipe_protocol::wire::SessionOptions;
 
 /// Arguments of every session: stream-json in both directions, all deltas, permission requests on stdout.
 const FIXED: [&str; 7] = [
@@ -136,7 +136,7 @@ mod tests {
     use crate::core::dialect::{Outgoing, ProcessSpec, Transport, TransportOrder};
     use crate::core::event::CallId;
     use crate::core::nested;
-    use crate::proto::wire::{Protocol, Variables};
+    use acpipe_protocol::wire::{Protocol, Variables};
     use serde_json::{Value, json};
 
     /// Returns the launch of the process that opens a session, as the dialect requests it.

@@ -1,8 +1,8 @@
 //! MCP servers of a session. They are sent in a control request, because the command line would show their
 //! secrets to everyone who can list processes.
 
-use crate::proto::json::{non_null, raw_object};
-use crate::proto::wire::{McpPair, McpServer, McpTransport};
+use acpipe_json::{non_null, raw_object};
+use acpipe_protocol::wire::{McpPair, McpServer, McpTransport};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

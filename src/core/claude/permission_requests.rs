@@ -5,7 +5,7 @@ use crate::core::decision::{Decision, DecisionSource};
 use crate::core::elicitation::ElicitationDetails;
 use crate::core::event::{OptionKind, Permission, PermissionOption, ToolUpdate, call_id};
 use crate::core::request_key::RequestKey;
-use crate::proto::json::{Members, non_null, raw_object, text, to_raw};
+use acpipe_json::{Members, non_null, raw_object, text, to_raw};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;

@@ -5,7 +5,7 @@ use super::permission_requests;
 use crate::core::event::{Permission, call_id};
 use crate::core::policy::Effect;
 use crate::core::request_key::RequestKey;
-use crate::proto::json::{raw_object, text, to_raw};
+use acpipe_json::{raw_object, text, to_raw};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

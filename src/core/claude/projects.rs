@@ -5,7 +5,7 @@
 
 use super::history::{UserText, user_text};
 use crate::core::event::ListedSession;
-use crate::proto::json::{non_null, raw_object, text};
+use acpipe_json::{non_null, raw_object, text};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;

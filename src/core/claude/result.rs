@@ -5,9 +5,9 @@ use super::about::auth_methods;
 use super::frames::Failure;
 use crate::core::error::{Error, ErrorKind, is_connection_failure};
 use crate::core::event::{StopReason, TurnEnd};
-use crate::proto::claude::{ApiUsage, OutputDetails, TurnResult, is_true, word};
-use crate::proto::json::{Members, non_null, text, to_raw};
-use crate::proto::wire::TokenUsage;
+use acpipe_json::{Members, non_null, text, to_raw};
+use acpipe_protocol::claude::{ApiUsage, OutputDetails, TurnResult, is_true, word};
+use acpipe_protocol::wire::TokenUsage;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 

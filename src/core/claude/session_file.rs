@@ -7,8 +7,8 @@ use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::event::AgentEvent;
 use crate::core::line_repair::{LostLine, UnusableLine};
 use crate::core::transport::Transport;
-use crate::proto::json::repair::Faults;
-use crate::proto::wire::Variables;
+use acpipe_json::repair::Faults;
+use acpipe_protocol::wire::Variables;
 
 /// File of a session of the CLI.
 #[derive(Debug)]

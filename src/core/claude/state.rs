@@ -1,6 +1,6 @@
 //! State of a CLI session, in the form that ACP agents report.
 
-use crate::proto::json::{Members, text, value};
+use acpipe_json::{Members, text, value};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 

@@ -1,8 +1,8 @@
 //! Tools of the CLI: their names and kinds, and the titles and files of their calls.
 
 use crate::core::tool_names::{BUILTIN, mcp};
-use crate::proto::claude::{FileResult, Hunk};
-use crate::proto::json::{Members, non_null, raw_object, text, to_raw, value};
+use acpipe_json::{Members, non_null, raw_object, text, to_raw, value};
+use acpipe_protocol::claude::{FileResult, Hunk};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

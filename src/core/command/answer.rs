@@ -5,7 +5,7 @@ use crate::core::backend_options::CommandOutput;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{Content, Exit, MessagePiece, MessageRole, Original, TurnEnd, Update};
 use crate::core::line_repair::repaired_answer;
-use crate::proto::json::{Members, to_raw};
+use acpipe_json::{Members, to_raw};
 use serde_json::value::RawValue;
 use std::str::Split;
 

@@ -9,7 +9,7 @@ use crate::core::dialect::{
 };
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, CallId, Exit, StopReason, Update};
-use crate::proto::wire::SessionOptions;
+use acpipe_protocol::wire::SessionOptions;
 use serde_json::{Value, json};
 
 /// Agent whose orders and events are collected.

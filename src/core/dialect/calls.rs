@@ -10,7 +10,7 @@ use crate::core::host::HostAnswer;
 use crate::core::line_repair::LostLine;
 use crate::core::setting::Setting;
 use crate::core::update_run::UpdateRun;
-use crate::proto::json::repair::Faults;
+use acpipe_json::repair::Faults;
 use serde_json::value::RawValue;
 
 /// Call to an agent. A `session` is an agent session id.

@@ -6,7 +6,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{Exit, Original, TurnEnd, Update};
 use crate::core::http::{HttpHead, HttpLine};
 use crate::core::idle_timer::format_duration;
-use crate::proto::json::Members;
+use acpipe_json::Members;
 use serde_json::value::RawValue;
 use std::time::Duration;
 

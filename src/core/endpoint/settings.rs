@@ -6,7 +6,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::http::{HttpHeader, HttpLimits, HttpRequest, is_on_this_machine, url_fault};
 use crate::core::limits::{Limits, Timeout};
 use crate::core::secret::shown_variable;
-use crate::proto::wire::{AuthMethod, AuthVariable, SignIn, Variables};
+use acpipe_protocol::wire::{AuthMethod, AuthVariable, SignIn, Variables};
 
 /// Shortest secret that is removed from messages of the endpoint; a shorter one would remove ordinary text.
 const SHORTEST_SECRET: usize = 6;

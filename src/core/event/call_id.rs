@@ -1,6 +1,6 @@
 //! Ids of tool calls as agents write them.
 
-use crate::proto::json::text;
+use acpipe_json::text;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 

@@ -1,6 +1,6 @@
 //! Consecutive texts of one message, each in a line of its own.
 
-use crate::proto::json::JsonStr;
+use acpipe_json::JsonStr;
 use std::ops::Range;
 
 /// Texts that follow each other in one message. None of them is empty or contains half of a surrogate pair.

@@ -1,8 +1,8 @@
 //! Updates: reports of an agent about a session, such as pieces of a message and changes of a tool call.
 
 use super::text_run::TextRun;
-use crate::proto::json::{JsonStr, Members};
-use crate::proto::ui_chunk::UiChunk;
+use acpipe_json::{JsonStr, Members};
+use acpipe_protocol::ui_chunk::UiChunk;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 

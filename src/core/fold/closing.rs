@@ -3,9 +3,9 @@
 use super::{Fold, object};
 use crate::core::chunk_sink::ChunkSink;
 use crate::core::decision::DecisionSource;
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, to_raw};
-use crate::proto::wire::QuestionAction;
+use acpipe_json::{Raw, to_raw};
+use acpipe_protocol::chunk::Chunk;
+use acpipe_protocol::wire::QuestionAction;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;

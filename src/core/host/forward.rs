@@ -5,9 +5,9 @@ use super::{HostAnswer, HostRequest, TerminalExit, TerminalOutput};
 use crate::core::client_answer::ErrorResponse;
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::unknown_fields;
-use crate::proto::acp;
-use crate::proto::wire;
-use crate::proto::wire::UnknownFields;
+use acpipe_protocol::acp;
+use acpipe_protocol::wire;
+use acpipe_protocol::wire::UnknownFields;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 

@@ -7,7 +7,7 @@ use crate::core::effect::AgentId;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
 use crate::core::ids::AgentRef;
-use crate::proto::wire::AgentSource;
+use acpipe_protocol::wire::AgentSource;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of different agent definitions of clients. Agents are never removed.

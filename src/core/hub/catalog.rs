@@ -22,7 +22,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::ids::AgentRef;
 use crate::core::session::CallerSettings;
 use crate::core::terms::CallerTerms;
-use crate::proto::wire::{McpServer, SessionOptions};
+use acpipe_protocol::wire::{McpServer, SessionOptions};
 use scopes::Scopes;
 use searches::ProgramSearch;
 

@@ -19,7 +19,7 @@ use super::router::{panics, storage};
 use crate::core::client::{Command, Reply, Token};
 use crate::core::error::{Error, out_of_order};
 use crate::core::setting::Setting;
-use crate::proto::wire;
+use acpipe_protocol::wire;
 
 impl Hub {
     /// Runs a client's command. It is answered exactly once, at once or later.

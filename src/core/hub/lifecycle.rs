@@ -15,7 +15,7 @@ use crate::core::client::{Command, Reply, Token};
 use crate::core::effect::Effect;
 use crate::core::ids::AgentRef;
 use crate::core::session::{SessionMachine, Stage};
-use crate::proto::wire::Done;
+use acpipe_protocol::wire::Done;
 use std::time::{Duration, Instant};
 use total_limits::TotalLimits;
 

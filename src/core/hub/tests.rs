@@ -37,7 +37,7 @@ mod waits;
 use super::Hub;
 use super::agents::Agents;
 use crate::core::agent::Connection;
-use crate::proto::wire::AgentStatus;
+use acpipe_protocol::wire::AgentStatus;
 use std::time::Instant;
 
 impl Hub {

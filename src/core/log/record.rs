@@ -4,7 +4,7 @@ use crate::core::agent_command::AgentCommand;
 use crate::core::agent_session_record::AgentSessionRecord;
 use crate::core::setting::ChosenSettings;
 use crate::core::shared_value::SharedValue;
-use crate::proto::wire::{LedgerEntry, Recovery, SessionOptions, TurnSummary};
+use acpipe_protocol::wire::{LedgerEntry, Recovery, SessionOptions, TurnSummary};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -157,6 +157,6 @@ pub struct LogLine<'a> {
 
 /// Returns the beginning of a chunk's line, up to its number.
 pub fn chunk_prefix(turn_id: Option<&str>) -> Vec<u8> {
-    let turn = crate::proto::json::to_raw(&turn_id);
+    let turn = acpipe_json::to_raw(&turn_id);
     format!(r#"{{"record":"chunk","turnId":{turn},"seq":"#).into_bytes()
 }

@@ -9,7 +9,7 @@
 use super::{LARGE, storage_error};
 use crate::core::error::Error;
 use crate::core::store::{AppendProgress, LogFile, Write};
-use crate::proto::json::write_json_within;
+use acpipe_json::write_json_within;
 use serde::Serialize;
 use std::io;
 use std::ops::Range;

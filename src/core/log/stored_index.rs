@@ -53,7 +53,7 @@ mod tests {
     use super::*;
     use crate::core::profile::Profile;
     use crate::core::store::Card;
-    use crate::proto::chunk::Chunk;
+    use acpipe_protocol::chunk::Chunk;
     use serde_json::json;
     use std::io;
     use std::ops::Range;

@@ -5,7 +5,7 @@ use super::{Log, storage_error};
 use crate::core::acp_notification::AcpNotification;
 use crate::core::error::Error;
 use crate::core::update_run::UpdateRun;
-use crate::proto::json::{string_len, to_raw};
+use acpipe_json::{string_len, to_raw};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::core::log::Record;
     use crate::core::store::{MemoryStore, Store as _};
-    use crate::proto::chunk::Chunk;
+    use acpipe_protocol::chunk::Chunk;
 
     #[test]
     fn updates_of_each_turn_are_found_again_after_the_log_is_read() {

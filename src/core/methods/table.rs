@@ -2,7 +2,7 @@
 
 use super::{Method, MethodVisitor, Secret};
 use crate::core::client::{Command, History};
-use crate::proto::wire;
+use acpipe_protocol::wire;
 
 methods! {
     "initialize" (params: wire::InitializeParams) -> wire::InitializeResult {

@@ -9,9 +9,9 @@ use crate::core::event::{
     Update,
 };
 use crate::core::line_repair::repaired_answer;
-use crate::proto::json::{JsonStr, Members, non_null, text, to_raw, value};
-use crate::proto::openai::{Completion, CompletionChoice};
-use crate::proto::wire::TokenUsage;
+use acpipe_json::{JsonStr, Members, non_null, text, to_raw, value};
+use acpipe_protocol::openai::{Completion, CompletionChoice};
+use acpipe_protocol::wire::TokenUsage;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;

@@ -1,8 +1,8 @@
 //! Pieces of an answer: texts and tool calls of a message or of a piece of one.
 
 use crate::core::event::MessageRole;
-use crate::proto::json::{JsonStr, Members, non_null};
-use crate::proto::openai::{
+use acpipe_json::{JsonStr, Members, non_null};
+use acpipe_protocol::openai::{
     CompletionChoice, CompletionMessage, CompletionToolCall, ContentPart, Function,
 };
 use serde_json::value::RawValue;
@@ -113,7 +113,7 @@ fn has_text(raw: &RawValue) -> bool {
 }
 
 fn string(raw: Option<&RawValue>) -> Option<String> {
-    let text = crate::proto::json::text(raw)?;
+    let text = acpipe_json::text(raw)?;
     (!text.is_empty()).then(|| text.into_owned())
 }
 

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::core::backend::BackendSession;
     use crate::core::dialect::Transcript;
-    use crate::proto::wire::SessionOptions;
+    use acpipe_protocol::wire::SessionOptions;
     use std::borrow::Cow;
 
     fn file_part(url: &str, name: &str) -> PromptPart<'static> {

@@ -9,7 +9,7 @@
 use super::input::{LARGEST, ParsedInput, Part};
 use super::members::Group;
 use super::names;
-use crate::proto::json::{Members, prefix, raw_object, text};
+use acpipe_json::{Members, prefix, raw_object, text};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 

@@ -9,7 +9,7 @@ use super::members::{EDITOR_WORDS, Group, MemberRole};
 use super::patch::{codex_files, diff_files};
 use super::path::uri_path;
 use crate::core::shell_words::join;
-use crate::proto::json::without_halves;
+use acpipe_json::without_halves;
 use serde_json::value::RawValue;
 use walk::Position;
 use walk::Position::Member;

@@ -5,7 +5,7 @@ use super::names::Names;
 use super::{Effect, Policy, Rule};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::tool_names::check_rules;
-use crate::proto::wire::SessionOptions;
+use acpipe_protocol::wire::SessionOptions;
 
 /// Lists of tools: `(label, entries, effect)`.
 type ToolList<'a> = (&'a str, &'a [String], Effect);

@@ -1,7 +1,7 @@
 //! Restrictions: policies that can make the verdict of another policy stronger, never weaker.
 
 use super::{Effect, Mode, Policy};
-use crate::proto::wire::SessionOptions;
+use acpipe_protocol::wire::SessionOptions;
 
 impl Policy {
     /// Returns this policy, restricted by another: both judge each subject, and the stronger verdict applies.

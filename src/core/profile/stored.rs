@@ -1,7 +1,7 @@
 //! Adaptation of stored chunks to a profile, the counterpart of [`Profile::adapt`] for chunks in JSON.
 
 use super::{Profile, discobot};
-use crate::proto::json::value;
+use acpipe_json::value;
 use serde_json::{Map, Value, json};
 
 impl Profile {

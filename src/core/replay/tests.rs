@@ -4,7 +4,7 @@ use super::*;
 use crate::core::acp::Acp;
 use crate::core::dialect::{AgentLine, Child, Dialect as _, Outgoing};
 use crate::core::event::{AgentEvent, Content};
-use crate::proto::json::{JsonStr, Members};
+use acpipe_json::{JsonStr, Members};
 use serde_json::Value;
 
 /// Returns the messages of a history given as ACP updates.

@@ -2,7 +2,7 @@
 
 use crate::core::dialect::{ATTACHMENT, UNNAMED};
 use crate::core::event::{Content, MessagePiece, Original};
-use crate::proto::json::{JsonStr, Surrogates, value};
+use acpipe_json::{JsonStr, Surrogates, value};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::value::RawValue;

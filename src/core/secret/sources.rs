@@ -6,7 +6,7 @@ use super::view::views;
 use super::{address, names, patterns};
 use crate::core::backend_options::BackendOptions;
 use crate::core::mcp;
-use crate::proto::wire::{McpPair, McpServer, McpTransport, Variables};
+use acpipe_protocol::wire::{McpPair, McpServer, McpTransport, Variables};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use serde_json::Value;

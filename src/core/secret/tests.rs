@@ -353,7 +353,7 @@ fn hiding_twice_changes_nothing() {
     assert_eq!(hide(&once), once);
 }
 
-fn servers(server: serde_json::Value) -> Vec<crate::proto::wire::McpServer> {
+fn servers(server: serde_json::Value) -> Vec<acpipe_protocol::wire::McpServer> {
     vec![serde_json::from_value(server).unwrap()]
 }
 

@@ -5,7 +5,7 @@ use crate::core::decision::{Decision, DecisionSource};
 use crate::core::event::OptionKind;
 use crate::core::policy::{Effect, Subject, Verdict, runs_script};
 use crate::core::turn::UnapprovedRun;
-use crate::proto::wire::LedgerEntry;
+use acpipe_protocol::wire::LedgerEntry;
 use std::collections::VecDeque;
 
 /// Maximum number of remembered tool calls; older ones need a new approval.

@@ -4,7 +4,7 @@ use crate::core::cx::Cx;
 use crate::core::session::settings::SessionSettings;
 use crate::core::session::terms::SessionTerms;
 use crate::core::terms::CallerTerms;
-use crate::proto::wire::{Recovery, SessionOptions};
+use acpipe_protocol::wire::{Recovery, SessionOptions};
 
 /// Names of the settings that a receipt compares, in its order.
 const NAMES: [&str; 12] = [

@@ -7,7 +7,7 @@ use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, invalid, out_of_order};
 use crate::core::presence::session_clients;
 use crate::core::subscribers::Participation;
-use crate::proto::wire::{AttachParams, AttachResult, OnDisconnect, Role};
+use acpipe_protocol::wire::{AttachParams, AttachResult, OnDisconnect, Role};
 
 impl SessionMachine {
     /// Subscribes a client, or changes its subscription. The chunks after `afterSeq` follow from the log.

@@ -35,8 +35,8 @@ use crate::core::session::turns::SessionTurns;
 use crate::core::terms::{CallerTerms, Terms};
 use crate::core::timeout_error::TimedOut;
 use crate::core::turn::{TurnEvent, TurnView as _};
-use crate::proto::wire;
-use crate::proto::wire::{
+use acpipe_protocol::wire;
+use acpipe_protocol::wire::{
     Protocol, Recovery, SessionActivity, SessionInfo, SessionOptions, SessionResult, SessionStage,
     Strategy, UserMessageParams,
 };

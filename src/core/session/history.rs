@@ -4,8 +4,8 @@ use super::SessionOutput;
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::log::{Log, Record};
 use crate::core::profile::Profile;
-use crate::proto::json::value;
-use crate::proto::wire;
+use acpipe_json::value;
+use acpipe_protocol::wire;
 use serde_json::{Map, Value};
 use std::ops::Range;
 

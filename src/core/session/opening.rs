@@ -14,8 +14,8 @@ use crate::core::event::CallId;
 use crate::core::limits::Timeout;
 use crate::core::log::Record;
 use crate::core::setting::{SetCall, Setting};
-use crate::proto::json::Members;
-use crate::proto::wire::{Memory, Rung, Strategy};
+use acpipe_json::Members;
+use acpipe_protocol::wire::{Memory, Rung, Strategy};
 
 fn forget_call(call: Option<CallId>, cx: &mut Cx<'_>) {
     if let (Some(connection), Some(call)) = (&mut cx.agent.connection, call) {

@@ -4,7 +4,7 @@ use crate::core::client::Token;
 use crate::core::error::Error;
 use crate::core::event::CallId;
 use crate::core::setting::Setting;
-use crate::proto::wire::{NotRestored, Recovery, SessionOptions};
+use acpipe_protocol::wire::{NotRestored, Recovery, SessionOptions};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 

@@ -4,8 +4,8 @@ use super::output::SessionOutput;
 use crate::core::client::Notice;
 use crate::core::client_sink::ClientSinks;
 use crate::core::view::chunks::ChunkSink as _;
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, to_raw};
+use acpipe_json::{Raw, to_raw};
+use acpipe_protocol::chunk::Chunk;
 use serde_json::{Value, json};
 
 pub(super) struct PolicyNotice<'a> {

@@ -9,7 +9,7 @@ use crate::core::session::restore::ListPage;
 use crate::core::session::{Queued, SessionMachine};
 use crate::core::terms::CallerTerms;
 use crate::core::turn_ending::Ending;
-use crate::proto::wire::{SteerParams, SteerResult, Strategy};
+use acpipe_protocol::wire::{SteerParams, SteerResult, Strategy};
 
 #[derive(Debug, Clone, Copy)]
 pub enum BackgroundEvent<'a> {

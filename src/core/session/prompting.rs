@@ -23,9 +23,11 @@ use crate::core::session::{Conversation, Decisions, Queued, Running, SessionRequ
 use crate::core::terms::CallerTerms;
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, to_raw};
-use crate::proto::wire::{PromptParams, PromptWhenBusy, Rung, SteerParams, SteerResult, Strategy};
+use acpipe_json::{Raw, to_raw};
+use acpipe_protocol::chunk::Chunk;
+use acpipe_protocol::wire::{
+    PromptParams, PromptWhenBusy, Rung, SteerParams, SteerResult, Strategy,
+};
 use serde_json::json;
 
 /// Sending of prompts, and ends of turns.

@@ -2,7 +2,8 @@
 
 use crate::core::client::{ClientId, Token};
 use crate::core::terms::CallerTerms;
-use crate::proto::wire::{self, WaitingPrompt};
+use acpipe_protocol::wire;
+use acpipe_protocol::wire::WaitingPrompt;
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::store::Card;
-use crate::proto::wire::{SessionInfo, SessionStage};
+use acpipe_protocol::wire::{SessionInfo, SessionStage};
 
 /// Returns the list entry of a stored session that is not open.
 pub fn stored_info(card: Card) -> SessionInfo {

@@ -6,8 +6,8 @@ use crate::core::event::{StopReason, TurnEnd};
 use crate::core::turn::Turn;
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks;
-use crate::proto::json::value;
-use crate::proto::wire::{Omitted, TurnError, TurnSummary};
+use acpipe_json::value;
+use acpipe_protocol::wire::{Omitted, TurnError, TurnSummary};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -139,7 +139,7 @@ fn stop_reason(ending: &Ending) -> String {
 fn finish_reason(ending: &Ending) -> String {
     let reason = match ending {
         Ending::Answered(end) if end.error.is_none() => chunks::finish_reason(end.stop_reason),
-        Ending::Answered(_) | Ending::Failed(_) => crate::proto::chunk::FinishReason::Error,
+        Ending::Answered(_) | Ending::Failed(_) => acpipe_protocol::chunk::FinishReason::Error,
     };
     match serde_json::to_value(reason) {
         Ok(Value::String(word)) => word,

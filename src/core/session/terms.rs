@@ -18,7 +18,7 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::policy::Policy;
 use crate::core::terms::{CallerTerms, Terms};
-use crate::proto::wire::SessionOptions;
+use acpipe_protocol::wire::SessionOptions;
 use asking::AskingWatch;
 use std::sync::Arc;
 

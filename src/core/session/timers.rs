@@ -18,7 +18,7 @@ use crate::core::limits::Timeout;
 use crate::core::log::disk_timeout;
 use crate::core::secret::Secrets;
 use crate::core::turn_ending::Ending;
-use crate::proto::wire::Waiting;
+use acpipe_protocol::wire::Waiting;
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

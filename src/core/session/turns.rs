@@ -16,7 +16,7 @@ use crate::core::host::{Host, TerminalId};
 use crate::core::metrics::Counters;
 use crate::core::turn::{AgentIds, CallIds, Turn, UnapprovedRun};
 use crate::core::view::chunks::ChunkView;
-use crate::proto::wire::{Activity, ActivityParams, RunningTurn, Waiting};
+use acpipe_protocol::wire::{Activity, ActivityParams, RunningTurn, Waiting};
 pub use background_turn::BackgroundTurn;
 pub use background_updates::{BACKGROUND_QUIET_LIMIT, BackgroundEnd, is_passing};
 pub use running::{AbandonedPrompt, EndedMessage, Running};

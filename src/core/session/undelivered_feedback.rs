@@ -1,7 +1,7 @@
 //! User feedback on a request that the agent's protocol cannot carry.
 
 use crate::core::decision::{Feedback, late_feedback};
-use crate::proto::wire::LedgerEntry;
+use acpipe_protocol::wire::LedgerEntry;
 use serde::Serialize;
 
 /// Feedback that the agent did not receive with the answer.

@@ -8,7 +8,7 @@ use crate::core::limits::Timeout;
 use crate::core::retry::Pause;
 use crate::core::secret::Secrets;
 use crate::core::timeout_error::{last_of_stderr, waiting};
-use crate::proto::wire::{Party, Waiting};
+use acpipe_protocol::wire::{Party, Waiting};
 use std::time::{Duration, Instant};
 
 /// Idle time before the first notice of an opening session.

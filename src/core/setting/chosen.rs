@@ -2,7 +2,7 @@
 
 use super::Setting;
 use super::view::StateMembers;
-use crate::proto::wire::SettingValue;
+use acpipe_protocol::wire::SettingValue;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 

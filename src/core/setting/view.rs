@@ -5,7 +5,7 @@
 
 use super::choice::{SettingChoice, choices};
 use crate::core::asking_words::{is_about_asking, is_unasked_mode, is_unasked_switch};
-use crate::proto::json::{Members, value};
+use acpipe_json::{Members, value};
 use serde_json::{Map, Value, json};
 use tracing::warn;
 

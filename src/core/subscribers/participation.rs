@@ -1,6 +1,6 @@
 //! Part that a client takes in a session.
 
-use crate::proto::wire::{OnDisconnect, Role};
+use acpipe_protocol::wire::{OnDisconnect, Role};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Participation {

@@ -5,7 +5,7 @@ use super::call_ids::CallState;
 use super::{AgentIds, Call, SUMMARY_LIMIT, Subagent, Turn, TurnView};
 use crate::core::event::ToolUpdate;
 use crate::core::host::TerminalView;
-use crate::proto::wire::{ToolCall, ToolResult};
+use acpipe_protocol::wire::{ToolCall, ToolResult};
 
 impl Turn {
     /// Returns the state of a call of the agent itself or, with `caller`, of a subagent; `None` if it is not

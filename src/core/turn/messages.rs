@@ -2,7 +2,7 @@
 
 use super::SUMMARY_LIMIT;
 use crate::core::event::{MessagePiece, MessageRole};
-use crate::proto::json::{JsonStr, Surrogates};
+use acpipe_json::{JsonStr, Surrogates};
 
 #[derive(Debug, Default)]
 pub struct Messages {

@@ -6,7 +6,7 @@ use crate::core::decision::Decision;
 use crate::core::elicitation::ElicitationDetails;
 use crate::core::event::{Permission, ToolUpdate};
 use crate::core::policy::Subject;
-use crate::proto::wire::{AskedTool, OfferedOption};
+use acpipe_protocol::wire::{AskedTool, OfferedOption};
 
 impl Turn {
     /// Returns the subject of a permission request, for a session that works in `cwd`. If the agent reported

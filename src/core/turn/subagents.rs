@@ -5,8 +5,8 @@ use crate::core::decision::Decision;
 use crate::core::elicitation::ElicitationDetails;
 use crate::core::event::{Original, Permission, ToolUpdate, Update};
 use crate::core::policy::Subject;
-use crate::proto::json::value;
-use crate::proto::wire::OfferedOption;
+use acpipe_json::value;
+use acpipe_protocol::wire::OfferedOption;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use crate::core::event::TerminalUpdate;
 use crate::core::host::TerminalView;
 use crate::core::output_budget::FRAME;
 use crate::core::tail::{Tail, end};
-use crate::proto::json::{Members, value};
+use acpipe_json::{Members, value};
 use serde_json::{Map, Value};
 
 #[derive(Debug, Default)]

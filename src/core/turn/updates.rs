@@ -2,8 +2,8 @@
 
 use super::{Turn, TurnEvent, TurnView};
 use crate::core::event::{MessagePiece, MessageRole, Original, Update};
-use crate::proto::json::JsonStr;
-use crate::proto::ui_chunk::UiChunk;
+use acpipe_json::JsonStr;
+use acpipe_protocol::ui_chunk::UiChunk;
 use serde_json::value::RawValue;
 
 impl Turn {

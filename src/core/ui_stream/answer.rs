@@ -4,8 +4,8 @@ use crate::core::backend::UnusableLine;
 use crate::core::endpoint::{BodyReader, Caller};
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::event::{Original, StopReason, TurnEnd, Update};
-use crate::proto::json::{Members, non_null, text};
-use crate::proto::ui_chunk::UiChunk;
+use acpipe_json::{Members, non_null, text};
+use acpipe_protocol::ui_chunk::UiChunk;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 

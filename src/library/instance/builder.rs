@@ -23,12 +23,12 @@ use crate::library::handlers::{
 use crate::library::policy::Policy;
 use crate::library::supervision::SupervisorChoice;
 use crate::library::wake::Wake;
-use crate::proto::wire::{
-    AgentSource, ClientCapabilities, McpServer, Protocol, SessionOptions, Variables,
-};
 use crate::shell::{
     DiskSessions, Durability, Launch, LoginShell, LoopOwner, LoopSetup, MemorySessions,
     StoreEvents, check_state, drive, own_secrets, read_profiles,
+};
+use acpipe_protocol::wire::{
+    AgentSource, ClientCapabilities, McpServer, Protocol, SessionOptions, Variables,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -84,7 +84,7 @@ mod tests {
     use crate::core::claude::CLAUDE;
     use crate::core::error::{Error, ErrorKind};
     use crate::core::transport::ProcessSpec;
-    use crate::proto::wire::{Protocol, Variables};
+    use acpipe_protocol::wire::{Protocol, Variables};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 

@@ -1,10 +1,10 @@
 //! The `PATH` of the user's login shell.
 
 use crate::core::transport::ProcessSpec;
-use crate::proto::wire::Protocol;
 use crate::shell::process_settings::ProcessSettings;
 use crate::shell::supervised::{Pipes, Supervised};
 use crate::shell::supervisor::codec::{SupervisorEvent, SupervisorOrder};
+use acpipe_protocol::wire::Protocol;
 use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::io;

@@ -2,9 +2,9 @@
 
 use super::{ClientConnection, Shell};
 use crate::core::hub::{AgentId, AgentInput, HubCx};
-use crate::proto::frame::Batch;
 use crate::shell::agent::AgentHandle;
 use crate::shell::inbox::Inbox;
+use acpipe_json::frame::Batch;
 use std::time::Instant;
 
 impl Shell {

@@ -6,9 +6,9 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::http::{HttpHead, HttpHeader, HttpLine, HttpRequest, HttpRetry, shown_url};
 use crate::core::hub::{AgentId, AgentInput};
 use crate::core::limits::Timeout;
-use crate::proto::frame::Batch;
 use crate::shell::inbox::EventSender;
 use crate::shell::recorder::ProcessRecorder;
+use acpipe_json::frame::Batch;
 use jiff::Timestamp;
 use reqwest::header::{
     CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,

@@ -4,7 +4,7 @@ use super::json::{number, text, texts};
 use crate::core::report::{
     OpeningReport, Period, Subject, ToolOutcome, ToolReport, TraceParent, TurnReport,
 };
-use crate::proto::wire::{Memory, Rung};
+use acpipe_protocol::wire::{Memory, Rung};
 use serde_json::{Value, json};
 use std::hash::{BuildHasher as _, RandomState};
 

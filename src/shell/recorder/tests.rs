@@ -1,7 +1,7 @@
 //! Tapes that a recorder writes.
 
 use super::*;
-use crate::proto::tape::{FrameBody, TapeRecord, records};
+use acpipe_protocol::tape::{FrameBody, TapeRecord, records};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Mutex;

@@ -3,9 +3,9 @@
 use super::{RecorderCounters, RecorderEntry, RedactLine};
 use crate::core::cut::CUT;
 use crate::core::secret::Sender;
-use crate::proto::frame::{ClientFrame, ClientFrames, lines};
-use crate::proto::json::{shortened_raw, to_raw};
-use crate::proto::tape::{
+use acpipe_json::frame::{ClientFrame, ClientFrames, lines};
+use acpipe_json::{shortened_raw, to_raw};
+use acpipe_protocol::tape::{
     Direction, EventKind, FrameBody, Side, TapeEvent, TapeFrame, TapeHeader, TapeProcess,
     TapeRecord, VERSION,
 };

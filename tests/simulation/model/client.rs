@@ -6,7 +6,7 @@ use acpipe::core::client_request::{ClientRequest, ClientRequestId};
 use acpipe::core::client_sink::{ChunkAddress, ClientSink};
 use acpipe::core::decision::DecisionSource;
 use acpipe::core::error::Error;
-use acpipe::proto::chunk::Chunk;
+use acpipe_protocol::chunk::Chunk;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

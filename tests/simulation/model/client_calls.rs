@@ -3,8 +3,8 @@
 use super::client::PendingCall;
 use super::dice::Dice;
 use acpipe::core::client::{Command, History};
-use acpipe::proto::wire::DEFAULT_SESSION;
-use acpipe::proto::wire::{AgentListParams, AgentParams};
+use acpipe_protocol::wire::DEFAULT_SESSION;
+use acpipe_protocol::wire::{AgentListParams, AgentParams};
 use serde::de::DeserializeOwned;
 
 /// Few sessions, so that calls collide.

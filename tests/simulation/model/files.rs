@@ -4,7 +4,7 @@ use super::dice::Dice;
 use super::hostile;
 use acpipe::core::error::{Error, ErrorKind};
 use acpipe::core::hub::{AgentInput, Exit};
-use acpipe::proto::frame::{Batch, Overlong};
+use acpipe_json::frame::{Batch, Overlong};
 
 /// Returns the events that deliver a file.
 pub fn lines(text: Vec<u8>) -> Vec<AgentInput> {

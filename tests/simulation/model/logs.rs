@@ -1,7 +1,7 @@
 //! Checks of the stored logs.
 
 use super::stream;
-use acpipe::proto::json::value;
+use acpipe_json::value;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;

@@ -5,12 +5,13 @@ use super::files;
 use super::world::World;
 use acpipe::core::hub::AgentInput;
 use acpipe::core::sanitize::sanitize;
-use acpipe::proto::frame::{
+use acpipe_json::frame::{
     Batch, ClientFrame, ClientFrames, LineBatches, Overlong, lines, sniff, sniff_all,
 };
-use acpipe::proto::json::{DEEPEST, is_deeper, repair, shallow, value};
-use acpipe::proto::rpc::{self, Message, NotAMessage};
-use acpipe::proto::wire::Protocol;
+use acpipe_json::rpc;
+use acpipe_json::rpc::{Message, NotAMessage};
+use acpipe_json::{DEEPEST, is_deeper, repair, shallow, value};
+use acpipe_protocol::wire::Protocol;
 use bytes::BytesMut;
 use serde_json::value::RawValue;
 use std::fmt::Debug;

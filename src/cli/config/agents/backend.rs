@@ -3,7 +3,7 @@
 use super::super::fault::{ConfigFault, KeyPath};
 use super::super::file::AgentTable;
 use crate::core::backend_options::{BackendOptions, HistoryLimit};
-use crate::proto::wire::Protocol;
+use acpipe_protocol::wire::Protocol;
 
 /// Returns the options of an agent: those that it extends, changed by its own keys.
 ///

@@ -14,7 +14,7 @@ use crate::core::http::url_fault;
 use crate::core::limits::Timeout;
 use crate::core::output_schema::OutputSchema;
 use crate::core::policy::Effect;
-use crate::proto::wire::{Protocol, SessionOptions, Variables};
+use acpipe_protocol::wire::{Protocol, SessionOptions, Variables};
 use std::path::Path;
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use super::{Fault, Response};
 use crate::core::setting::{self, merge_state};
-use crate::proto::json::{Members, to_raw};
+use acpipe_json::{Members, to_raw};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -3,7 +3,7 @@
 use super::prompt_view::{PromptView, short};
 use super::{NextStep, until};
 use crate::core::elicitation;
-use crate::proto::wire::QuestionParams;
+use acpipe_protocol::wire::QuestionParams;
 use serde_json::{Map, Value, json};
 
 /// Maximum length in characters of a default, a format or a rejected word in prompts and messages.

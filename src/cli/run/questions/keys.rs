@@ -1,7 +1,7 @@
 //! Keys with which the user selects one of the options that an agent offers.
 
 use super::prompt_view::{PromptView, short};
-use crate::proto::wire::{OfferedKind, OfferedOption};
+use acpipe_protocol::wire::{OfferedKind, OfferedOption};
 
 /// Maximum length in characters of an option's name.
 const NAME: usize = 200;

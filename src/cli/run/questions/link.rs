@@ -4,7 +4,7 @@ use super::keys::Keys;
 use super::prompt_view::{PromptView, short};
 use super::tool::show_tool;
 use super::{NextStep, until};
-use crate::proto::wire::QuestionParams;
+use acpipe_protocol::wire::QuestionParams;
 use serde_json::json;
 
 /// Maximum length of a shown host name in characters; no valid one is longer.

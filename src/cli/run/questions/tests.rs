@@ -1,7 +1,9 @@
 //! Tests of how questions are shown and how typed lines are parsed.
 
 use super::*;
-use crate::proto::wire::{AskedTool, OfferedKind, OfferedOption, PermissionParams, QuestionParams};
+use acpipe_protocol::wire::{
+    AskedTool, OfferedKind, OfferedOption, PermissionParams, QuestionParams,
+};
 use serde_json::json;
 
 fn option(id: &str, kind: OfferedKind) -> OfferedOption {

@@ -4,7 +4,7 @@ use super::diff::{DiffLine, diff};
 use super::keys::Keys;
 use super::prompt_view::{PromptView, short};
 use super::{NextStep, until};
-use crate::proto::wire::{AskedTool, PermissionParams};
+use acpipe_protocol::wire::{AskedTool, PermissionParams};
 use serde_json::{Value, json};
 
 /// Maximum number of lines of a diff or of another part of a call.

@@ -3,7 +3,7 @@
 use crate::core::acp::Acp;
 use crate::core::dialect::{AgentCall, Dialect as _, Opening, Outgoing, SessionSetup};
 use crate::core::event::CallId;
-use crate::proto::wire::{McpServer, SessionOptions};
+use acpipe_protocol::wire::{McpServer, SessionOptions};
 use serde_json::{Map, Value};
 
 /// A request to a process that may not be ready yet.

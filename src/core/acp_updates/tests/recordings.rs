@@ -6,7 +6,7 @@ use crate::core::acp_updates::AcpUpdates;
 use crate::core::claude::frames::Frames;
 use crate::core::event::AgentEvent;
 use crate::core::replay::Replay;
-use crate::proto::claude::Frame;
+use acpipe_protocol::claude::Frame;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;

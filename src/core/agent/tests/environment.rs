@@ -4,8 +4,8 @@ use super::fixture::{Fixture, On};
 use crate::core::client::Token;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::secret::REDACTED;
-use crate::proto::wire::{Memory, Recovery, Rung};
 use On::{Connect, Disconnect, Exit, Idle, Need, Ready, StartFailed, UpdateEnvironment, Wait};
+use acpipe_protocol::wire::{Memory, Recovery, Rung};
 use serde_json::{Value, json};
 use std::time::Duration;
 

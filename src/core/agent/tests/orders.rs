@@ -9,8 +9,8 @@ use crate::core::error::Error;
 use crate::core::ids::AgentRef;
 use crate::core::shared::Shared;
 use crate::core::transport::Transport;
-use crate::proto::chunk::Chunk;
 use crate::testing::SettingsBuilder;
+use acpipe_protocol::chunk::Chunk;
 use std::time::Instant;
 
 /// A client that ignores everything.

@@ -5,9 +5,9 @@ use crate::core::dialect::{AgentCall, Opening, SessionSetup};
 use crate::core::effect::AgentId;
 use crate::core::event::CallId;
 use crate::core::secret::Secrets;
-use crate::proto::wire::SessionOptions;
 use crate::testing::SettingsBuilder;
 use On::{Exit, Expedite, Measured, Need, Ready, StartFailed, Started, Status, Wait};
+use acpipe_protocol::wire::SessionOptions;
 use std::time::{Duration, Instant};
 
 const S: fn(u64) -> Duration = Duration::from_secs;

@@ -3,9 +3,9 @@
 use super::fixture::{Fixture, On};
 use crate::core::agent::{AgentMachine, AgentSpec};
 use crate::core::ids::AgentRef;
-use crate::proto::wire::AgentSource;
 use crate::testing::SettingsBuilder;
 use On::{Connect, Disconnect, Exit, Need, OutputClosed, Ready, StartFailed, TurnCompleted, Wait};
+use acpipe_protocol::wire::AgentSource;
 use serde_json::json;
 use std::time::{Duration, Instant};
 

@@ -2,8 +2,8 @@
 
 use super::fixture::{Fixture, On};
 use crate::core::secret::Secrets;
-use crate::proto::wire::AgentState;
 use On::{Exit, Measured, Need, Ready, Started, Status};
+use acpipe_protocol::wire::AgentState;
 use std::time::Duration;
 
 #[test]

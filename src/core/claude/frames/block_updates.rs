@@ -6,8 +6,9 @@ use crate::core::claude::tools;
 use crate::core::event::{
     Content, MessagePiece, MessageRole, NO_CALL_ID, ToolStatus, ToolUpdate, Update, call_id,
 };
-use crate::proto::claude::{self, word};
-use crate::proto::json::{JsonStr, Members, non_null, text, to_raw};
+use acpipe_json::{JsonStr, Members, non_null, text, to_raw};
+use acpipe_protocol::claude;
+use acpipe_protocol::claude::word;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashSet;

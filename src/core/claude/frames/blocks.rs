@@ -4,7 +4,7 @@
 //! If a stream breaks, the CLI retries the request, and the text is sent again from its start in a message
 //! with another id: the part that was shown is skipped.
 
-use crate::proto::json::{JsonStr, to_raw};
+use acpipe_json::{JsonStr, to_raw};
 use serde_json::value::RawValue;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

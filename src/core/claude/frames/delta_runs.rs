@@ -8,8 +8,8 @@ use super::speakers::Speakers;
 use super::{LineSink, original};
 use crate::core::line_shape::{LineShape, joined, place};
 use crate::core::update_run::{MAX_RUN, UpdateRun};
-use crate::proto::claude::Frame;
-use crate::proto::json::{JsonStr, text};
+use acpipe_json::{JsonStr, text};
+use acpipe_protocol::claude::Frame;
 use std::borrow::Cow;
 use std::ops::Range;
 

@@ -6,8 +6,8 @@
 use super::LineSink;
 use super::blocks::{BlockKind, Message, MessageSource};
 use crate::core::event::Update;
-use crate::proto::claude::Frame;
-use crate::proto::json::text;
+use acpipe_json::text;
+use acpipe_protocol::claude::Frame;
 
 /// Sources of messages in a turn.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@
 use super::LineSink;
 use crate::core::claude::state::Facts;
 use crate::core::event::Update;
-use crate::proto::claude::Frame;
-use crate::proto::json::{Members, non_null, text};
+use acpipe_json::{Members, non_null, text};
+use acpipe_protocol::claude::Frame;
 use std::borrow::Cow;
 use std::collections::HashMap;
 

@@ -12,7 +12,7 @@ mod runs;
 
 use super::*;
 use crate::core::event::{Content, MessageRole};
-use crate::proto::json::JsonStr;
+use acpipe_json::JsonStr;
 use serde_json::{Value, json};
 
 /// Returns the updates of these lines in short form.

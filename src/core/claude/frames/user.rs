@@ -7,8 +7,9 @@ use crate::core::claude::tools;
 use crate::core::event::{
     Content, MessagePiece, MessageRole, ToolStatus, ToolUpdate, Update, call_id,
 };
-use crate::proto::claude::{self, Frame, is_true, word};
-use crate::proto::json::{JsonStr, Members, non_null, text, to_raw};
+use acpipe_json::{JsonStr, Members, non_null, text, to_raw};
+use acpipe_protocol::claude;
+use acpipe_protocol::claude::{Frame, is_true, word};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -166,7 +167,7 @@ fn contents(content: Option<&RawValue>) -> Vec<Value> {
     }
     let blocks: Vec<&RawValue> = object(Some(content)).unwrap_or_else(|| vec![content]);
     let block = |raw: &RawValue| {
-        let whole = crate::proto::json::value(raw);
+        let whole = acpipe_json::value(raw);
         let source = &whole["source"];
         wrapped(match (whole["type"].as_str(), source["type"].as_str()) {
             (Some("image"), Some("base64")) => json!({

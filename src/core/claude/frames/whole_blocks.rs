@@ -8,8 +8,9 @@ use super::blocks::{Block, BlockKind, MessageSource, TextToShow, json};
 use super::user::other_block;
 use super::{Failure, Frames, LineSink};
 use crate::core::event::{Content, Update, call_id};
-use crate::proto::claude::{self, Frame, is_true, word};
-use crate::proto::json::{JsonStr, non_null, text};
+use acpipe_json::{JsonStr, non_null, text};
+use acpipe_protocol::claude;
+use acpipe_protocol::claude::{Frame, is_true, word};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 

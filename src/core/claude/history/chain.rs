@@ -5,10 +5,10 @@
 
 use super::{History, Id, id};
 use crate::core::line_repair::{LostLine, UnusableLine, count_repaired};
-use crate::proto::claude::{Block, Message, is_true, word};
-use crate::proto::json::repair::Faults;
-use crate::proto::json::{non_null, raw_object, text};
-use crate::proto::wire::LineFaults;
+use acpipe_json::repair::Faults;
+use acpipe_json::{non_null, raw_object, text};
+use acpipe_protocol::claude::{Block, Message, is_true, word};
+use acpipe_protocol::wire::LineFaults;
 use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet};
 use tracing::warn;

@@ -4,7 +4,7 @@
 
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
-use crate::proto::json::Members;
+use acpipe_json::Members;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tracing::debug;

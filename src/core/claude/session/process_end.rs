@@ -5,7 +5,7 @@ use super::requests::refuse;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, Exit, LostCall};
 use crate::core::line_repair::LostLine;
-use crate::proto::json::text;
+use acpipe_json::text;
 use serde_json::value::RawValue;
 
 impl CliSession {

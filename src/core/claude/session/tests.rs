@@ -11,8 +11,8 @@ use crate::core::dialect::{
     Transport, TransportOrder,
 };
 use crate::core::event::{AgentEvent, CallId, Exit};
-use crate::proto::frame::Overlong;
-use crate::proto::wire::{SessionOptions, Variables};
+use acpipe_json::frame::Overlong;
+use acpipe_protocol::wire::{SessionOptions, Variables};
 use serde_json::{Value, json};
 
 /// Process that reports the version.

@@ -8,8 +8,8 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{
     AgentEvent, Content, MessagePiece, MessageRole, StopReason, TurnEnd, Update,
 };
-use crate::proto::claude::{Frame, word};
-use crate::proto::json::{JsonStr, Members, text};
+use acpipe_json::{JsonStr, Members, text};
+use acpipe_protocol::claude::{Frame, word};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use crate::core::clients::ClientDeclaration;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::session::SessionMachine;
-use crate::proto::wire::OnDisconnect;
+use acpipe_protocol::wire::OnDisconnect;
 use std::collections::BTreeSet;
 
 /// Returns `true` if an agent has to wait because no client that it works for has room.

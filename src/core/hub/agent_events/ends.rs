@@ -11,7 +11,7 @@ use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::session::{SessionMachine, Stage};
-use crate::proto::wire::{AgentState, OnDisconnect};
+use acpipe_protocol::wire::{AgentState, OnDisconnect};
 
 impl AgentEvents {
     /// Begins the ordered stop of an agent: cancels running turns and closes its stdin.

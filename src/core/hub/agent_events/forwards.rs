@@ -19,8 +19,8 @@ use crate::core::ids::AgentRef;
 use crate::core::request_key::RequestKey;
 use crate::core::shared::RequestOwner;
 use crate::core::turn::with_call_id;
-use crate::proto::json::{Members, to_raw};
-use crate::proto::rpc::code;
+use acpipe_json::rpc::code;
+use acpipe_json::{Members, to_raw};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 

@@ -15,7 +15,7 @@ use crate::core::ids::AgentRef;
 use crate::core::line_repair;
 use crate::core::line_repair::{LineOutcome, LostLine};
 use crate::core::sanitize::sanitize;
-use crate::proto::frame::{Batch, lines_from};
+use acpipe_json::frame::{Batch, lines_from};
 use bytes::Bytes;
 use std::borrow::Cow;
 use tracing::debug;

@@ -17,7 +17,7 @@ use crate::core::session::stored_info;
 use crate::core::shared::{PendingStoreReply, StoreCall};
 use crate::core::store::{Card, CardQuery, Store, is_same_directory};
 use crate::core::subscribers::Subscribers;
-use crate::proto::wire::{ListSessionsParams, ListSessionsResult, SessionInfo, SessionStage};
+use acpipe_protocol::wire::{ListSessionsParams, ListSessionsResult, SessionInfo, SessionStage};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Text of a line of an agent, as other readers take it.
 
 use crate::core::sanitize::sanitize;
-use crate::proto::json::shallow_line;
+use acpipe_json::shallow_line;
 use std::borrow::Cow;
 use tracing::debug;
 

@@ -7,7 +7,7 @@ use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::line_repair::{LineOutcome, LineReader, LostLine};
-use crate::proto::json::repair::Faults;
+use acpipe_json::repair::Faults;
 
 /// Largest message of a log line that is compared with the next line, in bytes.
 const MOST_COMPARED: usize = 1 << 20;

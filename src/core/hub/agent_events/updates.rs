@@ -9,7 +9,7 @@ use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::session::{Unapproved, UpdateOrigin};
 use crate::core::turn::{Renamed, with_call_id_of_chunk};
-use crate::proto::wire::Protocol;
+use acpipe_protocol::wire::Protocol;
 
 /// Routes an update that names no tool call. The hot path is an update of a running turn.
 pub(super) fn take_update(

@@ -11,7 +11,7 @@ use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::hub::agents::Agents;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
-use crate::proto::wire;
+use acpipe_protocol::wire;
 
 /// Maximum number of agents that clients define.
 const MOST_AGENTS: usize = 64;

@@ -22,7 +22,7 @@ use crate::core::log::Identity;
 use crate::core::session::CallerSettings;
 use crate::core::shared::Shared;
 use crate::core::terms::{CallerTerms, Terms};
-use crate::proto::wire::{AgentSource, SessionOptions};
+use acpipe_protocol::wire::{AgentSource, SessionOptions};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -14,7 +14,8 @@ use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::transport::ProcessSpec;
-use crate::proto::wire::{self, FoundBy, Program};
+use acpipe_protocol::wire;
+use acpipe_protocol::wire::{FoundBy, Program};
 
 /// Call that waits for the search for the programs of agents.
 #[derive(Debug)]

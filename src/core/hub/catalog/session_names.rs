@@ -8,7 +8,7 @@ use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::session_id::{IdHolder, resolve};
 use crate::core::store::is_same_directory;
-use crate::proto::wire::DEFAULT_SESSION;
+use acpipe_protocol::wire::DEFAULT_SESSION;
 use std::path::Path;
 
 impl Catalog {

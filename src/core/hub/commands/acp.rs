@@ -12,7 +12,7 @@ use crate::core::hub::catalog::Catalog;
 use crate::core::hub::history_reads::HistoryReads;
 use crate::core::hub::router::Router;
 use crate::core::turn::with_call_id;
-use crate::proto::wire::Done;
+use acpipe_protocol::wire::Done;
 
 pub(super) fn acp_command(
     catalog: &Catalog,
@@ -95,7 +95,7 @@ pub(super) fn forward_to_agent(
         clients.reply(
             token,
             Ok(crate::core::client::Reply::Done(
-                crate::proto::wire::Done {},
+                acpipe_protocol::wire::Done {},
             )),
         );
     }

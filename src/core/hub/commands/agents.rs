@@ -8,7 +8,9 @@ use crate::core::hub::cx::HubCx;
 use crate::core::hub::lifecycle::total_limits::{self, CallPlace, GivenLimit, TotalLimits};
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
-use crate::proto::wire::{AgentParams, AuthenticateParams, ConnectParams, UpdateEnvironmentParams};
+use acpipe_protocol::wire::{
+    AgentParams, AuthenticateParams, ConnectParams, UpdateEnvironmentParams,
+};
 
 /// Connects an agent. A new name with a command adds an agent.
 pub(super) fn connect(

@@ -8,7 +8,7 @@ use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::{Router, room};
 use crate::core::presence;
 use crate::core::subscribers::Subscribers;
-use crate::proto::wire::{AttachParams, ClientsResult, Done, Role, SessionParams};
+use acpipe_protocol::wire::{AttachParams, ClientsResult, Done, Role, SessionParams};
 
 /// Subscribes a client to a session, which is opened from the store if necessary, but not at its agent.
 pub(super) fn attach(

@@ -7,7 +7,8 @@ use crate::core::hub::catalog::Catalog;
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::lifecycle::total_limits::TotalLimits;
 use crate::core::hub::router::Router;
-use crate::proto::wire::{self, Rung, Strategy};
+use acpipe_protocol::wire;
+use acpipe_protocol::wire::{Rung, Strategy};
 use serde_json::Map;
 
 pub(super) fn create(

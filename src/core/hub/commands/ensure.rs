@@ -14,7 +14,7 @@ use crate::core::session::{
 };
 use crate::core::terms::own_lists;
 use crate::core::{mcp, options, output_schema};
-use crate::proto::wire::{
+use acpipe_protocol::wire::{
     EnsureParams, McpServer, Memory, Recovery, Rung, SessionOptions, Strategy,
 };
 

@@ -14,7 +14,7 @@ use crate::core::log::Log;
 use crate::core::output_schema;
 use crate::core::session::{Prompting, SessionMachine};
 use crate::core::store::{MemoryStore, Store as _};
-use crate::proto::wire::{ExecuteParams, PromptParams, PromptWhenBusy, SessionOptions};
+use acpipe_protocol::wire::{ExecuteParams, PromptParams, PromptWhenBusy, SessionOptions};
 use std::path::Path;
 
 /// Opens a session in memory and queues its only prompt, whose turn answers the call.

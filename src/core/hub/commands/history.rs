@@ -11,7 +11,7 @@ use crate::core::hub::history_reads::messages::{MessageRead, WantedMessages};
 use crate::core::hub::page::{MESSAGES, limit};
 use crate::core::hub::router::Router;
 use crate::core::session::{Conversation, history};
-use crate::proto::wire;
+use acpipe_protocol::wire;
 
 /// Maximum and default number of chunks in a page.
 const CHUNKS: (u32, u32) = (10_000, 1000);

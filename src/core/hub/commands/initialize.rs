@@ -9,7 +9,7 @@ use crate::core::hub::catalog::Catalog;
 use crate::core::hub::router::Router;
 use crate::core::printable::printable;
 use crate::core::profile::Profile;
-use crate::proto::wire;
+use acpipe_protocol::wire;
 use std::sync::Arc;
 
 /// Maximum length of the name and version of a client, in characters. Other clients receive them often.

@@ -12,7 +12,7 @@ use crate::core::hub::router::{Router, next_prompt, room};
 use crate::core::prompt_parts::prompt_parts;
 use crate::core::session::{Queued, Stage};
 use crate::core::setting::Setting;
-use crate::proto::wire::{CancelParams, CancelResult, PromptParams, SteerParams};
+use acpipe_protocol::wire::{CancelParams, CancelResult, PromptParams, SteerParams};
 
 /// Maximum length of a turn id that a client may choose, in bytes. Each record of the turn contains it.
 const LONGEST_TURN_ID: usize = 256;

@@ -12,7 +12,7 @@ use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::session::SessionMachine;
 use crate::core::session::waits_for_start;
-use crate::proto::wire::{ClearSessionParams, Done, SessionInfo, SessionParams};
+use acpipe_protocol::wire::{ClearSessionParams, Done, SessionInfo, SessionParams};
 
 pub(super) fn session_info(
     catalog: &Catalog,

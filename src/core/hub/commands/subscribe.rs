@@ -5,7 +5,7 @@ use crate::core::error::Error;
 use crate::core::hub::catalog::Catalog;
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
-use crate::proto::wire::SubscribeParams;
+use acpipe_protocol::wire::SubscribeParams;
 
 /// Sets whether a client receives chunks: of one session, or of all sessions to which it is subscribed or
 /// will be.

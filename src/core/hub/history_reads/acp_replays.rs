@@ -12,7 +12,7 @@ use crate::core::hub::router::room::SessionHold;
 use crate::core::log::{MessagePart, Reader};
 use crate::core::profile::Profile;
 use crate::core::session::SessionMachine;
-use crate::proto::wire::Done;
+use acpipe_protocol::wire::Done;
 use std::collections::VecDeque;
 use std::ops::Range;
 

@@ -16,10 +16,11 @@ use crate::core::line_repair::{LineOutcome, LineReader, LostLine, read_again};
 use crate::core::replay::{Replay, ReplayedMessages};
 use crate::core::sanitize::sanitize;
 use crate::core::transport::Transport;
-use crate::proto::frame::{Batch, lines};
-use crate::proto::json::repair::Faults;
-use crate::proto::json::shallow_line;
-use crate::proto::wire::{self, ListMessagesParams, ListMessagesResult};
+use acpipe_json::frame::{Batch, lines};
+use acpipe_json::repair::Faults;
+use acpipe_json::shallow_line;
+use acpipe_protocol::wire;
+use acpipe_protocol::wire::{ListMessagesParams, ListMessagesResult};
 use std::collections::BTreeMap;
 use std::path::Path;
 

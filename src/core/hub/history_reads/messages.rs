@@ -8,7 +8,7 @@ use crate::core::log::{MessagePart, Reader};
 use crate::core::profile::Profile;
 use crate::core::session::SessionMachine;
 use crate::core::store::Count;
-use crate::proto::wire;
+use acpipe_protocol::wire;
 use serde_json::Value;
 use std::ops::Range;
 

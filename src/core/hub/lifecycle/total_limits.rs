@@ -10,7 +10,7 @@ use crate::core::hub::router::{Router, panics};
 use crate::core::ids::AgentRef;
 use crate::core::session::is_awaited;
 use crate::core::sessions::Sessions;
-use crate::proto::wire::LONGEST_TIMEOUT_MS;
+use acpipe_protocol::wire::LONGEST_TIMEOUT_MS;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

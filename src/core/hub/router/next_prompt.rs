@@ -10,7 +10,7 @@ use crate::core::hub::agents::Agents;
 use crate::core::hub::cx::HubCx;
 use crate::core::ids::AgentRef;
 use crate::core::sessions::Sessions;
-use crate::proto::wire::{AgentSource, Strategy};
+use acpipe_protocol::wire::{AgentSource, Strategy};
 
 /// Sends the next prompts of a session that can take one. If its agent is lost, restores the session
 /// first.

@@ -16,7 +16,7 @@ use crate::core::session::{Preamble, PromptTerms, SessionMachine, Stage};
 use crate::core::shared::Shared;
 use crate::core::shared_value::SharedValue;
 use crate::core::subscribers::Subscribers;
-use crate::proto::wire::{McpServer, SessionOptions};
+use acpipe_protocol::wire::{McpServer, SessionOptions};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Instant;

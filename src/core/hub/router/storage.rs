@@ -11,7 +11,7 @@ use crate::core::log::{Log, disk_timeout};
 use crate::core::sessions::Sessions;
 use crate::core::shared::{PendingStoreReply, Shared, StoreCall};
 use crate::core::store::Store;
-use crate::proto::json::{to_raw, value};
+use acpipe_json::{to_raw, value};
 use std::time::Instant;
 use tracing::warn;
 

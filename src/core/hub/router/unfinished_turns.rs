@@ -6,7 +6,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::fold::Fold;
 use crate::core::log::Log;
 use crate::core::view::chunks::show_error_facts;
-use crate::proto::chunk::Chunk;
+use acpipe_protocol::chunk::Chunk;
 use tracing::warn;
 
 /// Text of a tool call or question that is still open in the log.

@@ -6,9 +6,9 @@ use crate::core::client::Command;
 use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Hub};
 use crate::core::store::MemoryStore;
-use crate::proto::frame::Batch;
-use crate::proto::json::to_raw;
-use crate::proto::wire::{AgentParams, InitializeParams};
+use acpipe_json::frame::Batch;
+use acpipe_json::to_raw;
+use acpipe_protocol::wire::{AgentParams, InitializeParams};
 use serde_json::{Value, json};
 use std::time::Instant;
 

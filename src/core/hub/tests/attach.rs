@@ -9,8 +9,8 @@ use crate::core::client::{ClientId, Command, History, Notice};
 use crate::core::decision::DecisionSource;
 use crate::core::error::ErrorKind;
 use crate::core::fold::Fold;
-use crate::proto::wire::{DecidingClient, InitializeParams, OnDisconnect};
 use crate::testing::{RecordingClient, SettingsBuilder, params};
+use acpipe_protocol::wire::{DecidingClient, InitializeParams, OnDisconnect};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -75,7 +75,7 @@ fn presences(t: &Fixture, client: ClientId) -> Vec<String> {
         Notice::Presence(p) => Some(&p.clients),
         _ => None,
     });
-    let shown = |clients: &Vec<crate::proto::wire::SessionClient>| {
+    let shown = |clients: &Vec<acpipe_protocol::wire::SessionClient>| {
         let each = clients.iter().map(|client| {
             let own = if client.is_self { "*" } else { "" };
             format!("{}{own}:{:?}", client.client_id, client.role)
@@ -267,7 +267,7 @@ fn connection_that_may_only_observe_cannot_become_a_controller() {
     let mut t = Fixture::with(&[A]);
     t.sinks.0.insert(B, RecordingClient::default());
     let hello = InitializeParams {
-        role: crate::proto::wire::Role::Observer,
+        role: acpipe_protocol::wire::Role::Observer,
         ..params(json!({"protocolVersion": 1, "capabilities": {"permissions": true}}))
     };
     let call = t.call(B, Command::Initialize(hello));

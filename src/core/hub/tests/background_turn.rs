@@ -8,9 +8,9 @@ use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
 use crate::core::session::BACKGROUND_QUIET_LIMIT;
 use crate::core::store::MemoryStore;
-use crate::proto::chunk::Chunk;
-use crate::proto::frame::Batch;
-use crate::proto::wire::{EnsureParams, Protocol};
+use acpipe_json::frame::Batch;
+use acpipe_protocol::chunk::Chunk;
+use acpipe_protocol::wire::{EnsureParams, Protocol};
 use std::time::{Duration, Instant};
 
 #[derive(Default)]

@@ -7,9 +7,9 @@ use crate::core::client_request::ErrorResponse;
 use crate::core::decision::DecisionSource;
 use crate::core::hub::HubCx;
 use crate::core::hub::{AgentInput, Exit};
-use crate::proto::json::to_raw;
-use crate::proto::wire::{DecidingClient, InitializeParams, StateParams};
 use crate::testing::{RecordingClient, SettingsBuilder, params};
+use acpipe_json::to_raw;
+use acpipe_protocol::wire::{DecidingClient, InitializeParams, StateParams};
 use serde_json::{Value, json};
 use std::time::Instant;
 

@@ -11,10 +11,10 @@ use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 
 use crate::core::policy::{self, Policy, Rule};
 use crate::core::store::MemoryStore;
-use crate::proto::chunk::Chunk;
-use crate::proto::frame::Batch;
-use crate::proto::json::to_raw;
-use crate::proto::wire::Protocol;
+use acpipe_json::frame::Batch;
+use acpipe_json::to_raw;
+use acpipe_protocol::chunk::Chunk;
+use acpipe_protocol::wire::Protocol;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::time::Instant;

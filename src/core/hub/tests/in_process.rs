@@ -6,8 +6,8 @@ use crate::core::client::{Command, Token};
 use crate::core::hub::HubCx;
 use crate::core::hub::{Effect, Hub};
 use crate::core::transport::Transport;
-use crate::proto::wire::{AgentListParams, ConnectParams, FoundBy, Program};
 use crate::testing::{RecordingClient, SettingsBuilder, params};
+use acpipe_protocol::wire::{AgentListParams, ConnectParams, FoundBy, Program};
 use serde_json::{Value, json};
 use std::time::Instant;
 

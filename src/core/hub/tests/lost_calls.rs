@@ -6,7 +6,7 @@ use crate::core::hub::AgentInput;
 use crate::core::hub::HubCx;
 use crate::core::policy::{Mode, Policy};
 use crate::core::session::RAN_UNAPPROVED;
-use crate::proto::frame::{Batch, Overlong};
+use acpipe_json::frame::{Batch, Overlong};
 use serde_json::{Value, json};
 
 impl Fixture {

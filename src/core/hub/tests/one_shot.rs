@@ -4,7 +4,7 @@ use super::play::{Play, params};
 use crate::core::client::Command;
 use crate::core::dialect::{Child, TransportOrder};
 use crate::core::hub::AgentInput;
-use crate::proto::wire::AgentState;
+use acpipe_protocol::wire::AgentState;
 use serde_json::json;
 
 #[test]

@@ -4,8 +4,8 @@ use super::play::{Play, params};
 use crate::core::client::{Command, History};
 use crate::core::hub::AgentInput;
 use crate::core::hub::HubCx;
-use crate::proto::frame::Batch;
-use crate::proto::wire::AgentParams;
+use acpipe_json::frame::Batch;
+use acpipe_protocol::wire::AgentParams;
 use serde_json::{Value, json};
 
 /// More chunks than fit into several pieces of a log.

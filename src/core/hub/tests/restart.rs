@@ -7,10 +7,10 @@ use crate::core::error::Error;
 use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use crate::core::transport::Transport;
-use crate::proto::chunk::Chunk;
-use crate::proto::frame::Batch;
-use crate::proto::wire::AgentParams;
-use crate::proto::wire::{AgentState, CancelParams, ConnectParams, EnsureParams};
+use acpipe_json::frame::Batch;
+use acpipe_protocol::chunk::Chunk;
+use acpipe_protocol::wire::AgentParams;
+use acpipe_protocol::wire::{AgentState, CancelParams, ConnectParams, EnsureParams};
 use std::time::{Duration, Instant};
 
 /// A client that records errors and agent states.

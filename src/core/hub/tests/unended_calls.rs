@@ -8,8 +8,8 @@ use crate::core::hub::HubCx;
 use crate::core::hub::{AgentInput, Exit};
 use crate::core::policy::{self, Mode, Policy};
 use crate::core::store::MemoryStore;
-use crate::proto::frame::Batch;
 use crate::testing::{SettingsBuilder, params};
+use acpipe_json::frame::Batch;
 use serde_json::{Value, json};
 use std::time::Instant;
 

@@ -5,8 +5,8 @@ use crate::core::acp_client::AcpCommand;
 use crate::core::client::{Command, History};
 use crate::core::hub::AgentInput;
 use crate::core::hub::HubCx;
-use crate::proto::frame::Batch;
-use crate::proto::json::to_raw;
+use acpipe_json::frame::Batch;
+use acpipe_json::to_raw;
 use serde_json::{Value, json};
 
 /// Numbers that are the same in each run of the tests.
@@ -74,7 +74,7 @@ fn stream(numbers: &mut Numbers) -> Vec<String> {
 
 /// Starts a turn for a client that speaks ACP; returns the agent's prompt.
 pub(super) fn prompted(play: &mut Play) -> Value {
-    let mut initialize: crate::proto::wire::InitializeParams =
+    let mut initialize: acpipe_protocol::wire::InitializeParams =
         params(json!({ "protocolVersion": 1 }));
     initialize.acp = Some(to_raw(&json!({ "clientCapabilities": {} })));
     play.ask(Command::Initialize(initialize));

@@ -108,7 +108,7 @@ impl Subject {
 mod tests {
     use super::*;
     use crate::core::policy::ToolProperties;
-    use crate::proto::json::to_raw;
+    use acpipe_json::to_raw;
     use serde_json::{Value, json};
 
     fn subject(tool: &Value) -> Subject {

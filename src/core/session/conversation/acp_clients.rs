@@ -10,7 +10,7 @@ use crate::core::event::{Original, Update};
 use crate::core::session::output::UpdateOrigin;
 use crate::core::session::{Conversation, Stage};
 use crate::core::update_run::UpdateRun;
-use crate::proto::wire::Rung;
+use acpipe_protocol::wire::Rung;
 use serde_json::value::RawValue;
 use std::time::Instant;
 

@@ -9,7 +9,7 @@ use crate::core::session::Conversation;
 use crate::core::session::{Running, Stage};
 use crate::core::shared::Shared;
 use crate::core::turn_trace::TurnTrace;
-use crate::proto::wire::{Recovery, TurnSummary};
+use acpipe_protocol::wire::{Recovery, TurnSummary};
 use std::time::Instant;
 
 /// Counts a turn that begins, and prepares its report if turns are reported.

@@ -16,9 +16,9 @@ use crate::core::session::{Conversation, SessionRequest};
 use crate::core::shared::{PendingStoreReply, StoreCall};
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{to_raw, value};
-use crate::proto::wire::TurnSummary;
+use acpipe_json::{to_raw, value};
+use acpipe_protocol::chunk::Chunk;
+use acpipe_protocol::wire::TurnSummary;
 use tracing::warn;
 
 impl Conversation {

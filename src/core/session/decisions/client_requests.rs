@@ -23,7 +23,7 @@ use crate::core::shared::RequestOwner;
 use crate::core::terms::CallerTerms;
 use crate::core::timeout_error::millis;
 use crate::core::turn::written;
-use crate::proto::wire::{ClientCapabilities, LedgerEntry};
+use acpipe_protocol::wire::{ClientCapabilities, LedgerEntry};
 use std::sync::Arc;
 use tracing::debug;
 

@@ -18,7 +18,7 @@ use crate::core::session::terms::asking::judges_calls;
 use crate::core::session::{Conversation, Decisions};
 use crate::core::timeout_error::millis;
 use crate::core::turn::{with_asked_call_id, written};
-use crate::proto::wire::{AskedTool, LedgerEntry, OfferedKind, OfferedOption, PermissionParams};
+use acpipe_protocol::wire::{AskedTool, LedgerEntry, OfferedKind, OfferedOption, PermissionParams};
 use serde_json::value::RawValue;
 use tracing::warn;
 

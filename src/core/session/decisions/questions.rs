@@ -17,7 +17,7 @@ use crate::core::session::policy_notices::PolicyNotice;
 use crate::core::session::{Conversation, Decisions};
 use crate::core::timeout_error::millis;
 use crate::core::turn::{Question, with_call_id};
-use crate::proto::wire::{AskedTool, LedgerEntry, QuestionParams};
+use acpipe_protocol::wire::{AskedTool, LedgerEntry, QuestionParams};
 use serde_json::value::RawValue;
 use tracing::debug;
 

@@ -14,7 +14,7 @@ use crate::core::session::policy_notices::PolicyNotice;
 use crate::core::session::terms::asking::judges_calls;
 use crate::core::session::{Conversation, Decisions};
 use crate::core::turn::{RunKind, UnapprovedRun};
-use crate::proto::wire::LedgerEntry;
+use acpipe_protocol::wire::LedgerEntry;
 use tracing::info;
 
 pub const RAN_UNAPPROVED: &str = "The agent ran a tool without asking";

@@ -8,7 +8,7 @@ use crate::core::client_request::ClientRequestId;
 use crate::core::event::{OptionKind, PermissionOption, ToolUpdate};
 use crate::core::host::{HostRequest, Ticket, judged_line};
 use crate::core::request_key::RequestKey;
-use crate::proto::json::to_raw;
+use acpipe_json::to_raw;
 use serde_json::json;
 use std::borrow::Cow;
 use std::time::Instant;

@@ -7,7 +7,7 @@ use crate::core::client::Notice;
 use crate::core::client_sink::ClientSinks;
 use crate::core::event::{Original, Update};
 use crate::core::update_run::UpdateRun;
-use crate::proto::wire::Recovery;
+use acpipe_protocol::wire::Recovery;
 
 #[derive(Debug, Clone, Copy)]
 pub struct UpdateOrigin<'a> {

@@ -6,8 +6,8 @@
 //! readers arrive at the same message. Every other chunk must keep its position: all held-back chunks are
 //! numbered before it.
 
-use crate::proto::chunk::{Chunk, ToolInput};
-use crate::proto::json::Raw;
+use acpipe_json::Raw;
+use acpipe_protocol::chunk::{Chunk, ToolInput};
 use serde_json::value::RawValue;
 
 /// Maximum number of held-back chunks: each new one is compared with them.

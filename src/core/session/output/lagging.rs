@@ -7,7 +7,7 @@ use crate::core::client_sink::{ChunkAddress, ClientSink, ClientSinks};
 use crate::core::clients::Clients;
 use crate::core::presence::notify_presence;
 use crate::core::subscribers::{Participation, Subscribers, Subscription};
-use crate::proto::wire::{OnDisconnect, PresenceParams};
+use acpipe_protocol::wire::{OnDisconnect, PresenceParams};
 use std::collections::BTreeSet;
 use tracing::warn;
 

@@ -7,7 +7,7 @@ use crate::core::log::LARGE;
 use crate::core::profile::Profile;
 use crate::core::subscribers::Subscriber;
 use crate::core::view::chunks::ChunkSink;
-use crate::proto::chunk::Chunk;
+use acpipe_protocol::chunk::Chunk;
 
 /// Numbers and logs the chunks of a session and passes them on. While the clients are behind, mergeable
 /// chunks are held back without a number.

@@ -11,8 +11,8 @@ use crate::core::profile::Profile;
 use crate::core::store::{MemoryStore, Store as _};
 use crate::core::subscribers::Participation;
 use crate::core::view::chunks::ChunkSink as _;
-use crate::proto::chunk::{Chunk, FinishReason, Named, ToolInput, ToolOutput, ToolState};
-use crate::proto::json::{Raw, to_raw};
+use acpipe_json::{Raw, to_raw};
+use acpipe_protocol::chunk::{Chunk, FinishReason, Named, ToolInput, ToolOutput, ToolState};
 use serde_json::{Value, json};
 
 /// A client that reads at chosen times.
@@ -153,7 +153,7 @@ fn show(dice: &mut Dice, show: &mut dyn FnMut(&Chunk<'_>)) {
         19 => show(&Chunk::DataTerminal { id, data }),
         20 => show(&Chunk::DataSubagent {
             id,
-            data: crate::proto::chunk::SubagentState {
+            data: acpipe_protocol::chunk::SubagentState {
                 info: info.as_object().unwrap(),
                 state: info.as_object().unwrap(),
                 message: &message,

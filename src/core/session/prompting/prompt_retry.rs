@@ -20,9 +20,9 @@ use crate::core::session::{Conversation, Decisions, Prompting, SessionRequest, S
 use crate::core::turn::{TurnEvent, TurnView as _};
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, to_raw};
-use crate::proto::wire::Protocol;
+use acpipe_json::{Raw, to_raw};
+use acpipe_protocol::chunk::Chunk;
+use acpipe_protocol::wire::Protocol;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tracing::{debug, info};

@@ -22,8 +22,8 @@ use crate::core::session::{Conversation, Decisions, Prompting, Queued, Running, 
 use crate::core::turn::Turn;
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::{ChunkSink as _, ChunkState};
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, to_raw};
+use acpipe_json::{Raw, to_raw};
+use acpipe_protocol::chunk::Chunk;
 use serde_json::{Value, json};
 
 impl Prompting {

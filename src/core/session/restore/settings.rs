@@ -5,8 +5,8 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::session::settings::SessionSettings;
 use crate::core::session::{RequiredSettings, SettingsRestore};
 use crate::core::setting::{self, Setting};
-use crate::proto::json::Members;
-use crate::proto::wire::{NotRestored, Recovery};
+use acpipe_json::Members;
+use acpipe_protocol::wire::{NotRestored, Recovery};
 use serde_json::json;
 
 impl Restore {

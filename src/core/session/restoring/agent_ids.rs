@@ -8,7 +8,7 @@ use crate::core::cx::{Cx, SessionRequest};
 use crate::core::idle_timer::IdleTimer;
 use crate::core::session::restore::{Adoption, ClaimCheck};
 use crate::core::session::{Conversation, Stage};
-use crate::proto::wire::{Rung, Strategy};
+use acpipe_protocol::wire::{Rung, Strategy};
 
 /// Ends the claim of the session on an id under which the agent created a session for another one.
 pub fn end_claim(by: &AgentSessionRecord, session: &str, talk: &mut Conversation, cx: &mut Cx<'_>) {

@@ -9,7 +9,7 @@ use crate::core::limits::Timeout;
 use crate::core::restore_plan::{RestoreFacts, RestorePlan};
 use crate::core::session::{Conversation, SessionAgents, Stage};
 use crate::core::setting::SetCall;
-use crate::proto::wire::{Rung, Strategy};
+use acpipe_protocol::wire::{Rung, Strategy};
 use tracing::{debug, info};
 
 /// Consequence of a setting call that the agent answered with the report that the session does not exist.

@@ -11,7 +11,7 @@ use crate::core::limits::Timeout;
 use crate::core::restore_plan::{allows_next_strategy, describe_attempts};
 use crate::core::session::restore::{ListPage, Listed};
 use crate::core::session::{Conversation, Stage};
-use crate::proto::wire::{Attempt, Rung};
+use acpipe_protocol::wire::{Attempt, Rung};
 
 /// Advice that helps whatever the failure of a session is.
 pub const RECOVERY_ADVICE: &str =

@@ -8,7 +8,7 @@ use crate::core::profile::Profile;
 use crate::core::replay::{ReplayedMessages, first_unstored, is_other_conversation};
 use crate::core::session::history::transcript;
 use crate::core::session::{Conversation, Given, Preamble};
-use crate::proto::wire::{Attempt, Memory, Recovery, Rung};
+use acpipe_protocol::wire::{Attempt, Memory, Recovery, Rung};
 use serde_json::Value;
 
 /// Session as the agent has it now.

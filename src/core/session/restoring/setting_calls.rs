@@ -13,8 +13,8 @@ use crate::core::limits::Timeout;
 use crate::core::session::terms::asking::mode_to_set;
 use crate::core::session::{Conversation, Stage};
 use crate::core::setting::{SetCall, Setting};
-use crate::proto::json::Members;
-use crate::proto::wire::SettingResult;
+use acpipe_json::Members;
+use acpipe_protocol::wire::SettingResult;
 use serde_json::Value;
 
 pub fn call_set(

@@ -13,7 +13,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::replay::ReplayedMessages;
 use crate::core::session::restore::Adoption;
 use crate::core::session::{Conversation, Stage};
-use crate::proto::wire::Rung;
+use acpipe_protocol::wire::Rung;
 
 pub struct Taken {
     agent_session: String,

@@ -13,7 +13,7 @@ use crate::core::dialects::traits;
 use crate::core::setting::{self, Setting};
 use crate::core::shared_value::SharedValue;
 use crate::core::terms::{CallerTerms, Terms};
-use crate::proto::wire::{NotRestored, Recovery, SessionOptions, SettingValue};
+use acpipe_protocol::wire::{NotRestored, Recovery, SessionOptions, SettingValue};
 use std::sync::Arc;
 use tracing::info;
 

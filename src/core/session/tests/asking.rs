@@ -9,8 +9,8 @@ use crate::core::policy::{Mode, Policy};
 use crate::core::session::MAY_NOT_ASK;
 use crate::core::setting::{ChosenSettings, Setting};
 use crate::core::terms::{CallerTerms, Terms};
-use crate::proto::wire::{Recovery, SessionOptions, Strategy};
 use On::{Answer, Ensure, Prompt, Refuse, Set, Update};
+use acpipe_protocol::wire::{Recovery, SessionOptions, Strategy};
 use serde_json::{Value, json};
 
 fn modes(current: &str, offered: &[&str]) -> Value {

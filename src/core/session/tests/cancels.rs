@@ -4,8 +4,8 @@ use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::cx::SessionRequest;
 use crate::core::limits::Timeout as Limit;
-use crate::proto::wire::AgentCapabilities;
 use On::{AgentStopping, Answer, Cancel, NextPrompt, Prompt, Read, Refuse, Stop, Text, Wait};
+use acpipe_protocol::wire::AgentCapabilities;
 use serde_json::json;
 use std::time::Duration;
 

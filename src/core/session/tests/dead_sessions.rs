@@ -4,8 +4,8 @@
 use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::setting::Setting;
-use crate::proto::wire::{AgentCapabilities, Memory, Rung, SettingValue, Strategy};
 use On::{Answer, Ensure, Prompt, Refuse, Set};
+use acpipe_protocol::wire::{AgentCapabilities, Memory, Rung, SettingValue, Strategy};
 use serde_json::{Value, json};
 
 const GONE: On = Refuse(-32602, "Session not found: a1");

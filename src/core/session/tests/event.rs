@@ -11,9 +11,9 @@ use crate::core::event::TurnEnd;
 use crate::core::host::{HostAnswer, HostEvent, Ticket};
 use crate::core::session::{BackgroundEvent, RestoreEvent};
 use crate::core::setting::Setting;
-use crate::proto::json::to_raw;
-use crate::proto::wire::{Rung, Strategy};
 use crate::testing::params;
+use acpipe_json::to_raw;
+use acpipe_protocol::wire::{Rung, Strategy};
 use serde_json::{Value, json};
 use std::time::Duration;
 

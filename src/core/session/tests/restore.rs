@@ -5,8 +5,8 @@ use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::log::LARGE;
 use crate::core::session::{Given, SessionAgents};
-use crate::proto::wire::{AgentCapabilities, Rung, Strategy};
 use On::{Answer, Cancel, DiskFull, Ensure, Prompt, Refuse, Text, Wait};
+use acpipe_protocol::wire::{AgentCapabilities, Rung, Strategy};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -3,8 +3,8 @@
 use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::retry::RETRY_PAUSE;
-use crate::proto::wire::Strategy;
 use On::{Answer, Cancel, Ensure, Prompt, PromptRetry, Read, Refuse, Stop, Text, Wait};
+use acpipe_protocol::wire::Strategy;
 use serde_json::json;
 use std::time::Duration;
 

@@ -6,8 +6,8 @@ use crate::core::client::Token;
 use crate::core::session::settings::SessionSettings;
 use crate::core::session::{CallerSettings, RequiredSettings, RestoreEvent, Waiter};
 use crate::core::setting::{ChosenSettings, Setting};
-use crate::proto::wire::{Protocol, SessionOptions, Strategy};
 use On::{Answer, Ensure, Refuse, Set, Update, Wait};
+use acpipe_protocol::wire::{Protocol, SessionOptions, Strategy};
 use serde_json::{Value, json};
 use std::time::Duration;
 

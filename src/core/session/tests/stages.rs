@@ -7,11 +7,11 @@ use super::fixture::{Fixture, all, gone};
 use crate::core::host::HostServices;
 use crate::core::policy::Mode;
 use crate::core::setting::Setting;
-use crate::proto::wire::{Rung, Strategy};
 use On::{
     Answer, Cancel, Client, Ensure, Permission, Prompt, PromptRetry, Read, Refuse, Request, Set,
     Stop, Text, Update, Wait,
 };
+use acpipe_protocol::wire::{Rung, Strategy};
 use serde_json::json;
 use std::time::Duration;
 

@@ -2,11 +2,11 @@
 
 use super::event::On;
 use super::fixture::{Fixture, all};
-use crate::proto::wire::{AgentCapabilities, Strategy};
 use On::{
     Answer, Cancel, Commit, DiskFree, DiskFull, Ensure, NextPrompt, Panic, Prompt, Read, Stop,
     Text, Wait,
 };
+use acpipe_protocol::wire::{AgentCapabilities, Strategy};
 use serde_json::json;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;

@@ -8,9 +8,9 @@ use crate::core::cx::Cx;
 use crate::core::limits::{Limits, Timeout as Limit};
 use crate::core::policy::{Effect, Mode, Policy, Rule};
 use crate::core::terms::{CallerTerms, Terms};
-use crate::proto::wire::SessionOptions;
 use crate::testing::params;
 use On::{Client, Host, Permission, Prompt, Request, Wait};
+use acpipe_protocol::wire::SessionOptions;
 use serde_json::json;
 use std::time::Duration;
 

@@ -6,11 +6,11 @@ use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::limits::Timeout;
 use crate::core::setting::Setting;
-use crate::proto::wire::Strategy;
 use On::{
     AgentLost, Answer, Cancel, Commit, DiskHangs, Ensure, Permission, Prompt, PromptRetry, Read,
     Refuse, Request, Set, Stop, Text,
 };
+use acpipe_protocol::wire::Strategy;
 use serde_json::{Value, json};
 use std::time::Duration;
 

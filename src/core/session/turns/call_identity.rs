@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use crate::core::log::Log;
     use crate::core::store::{MemoryStore, Store as _};
-    use crate::proto::chunk::Chunk;
+    use acpipe_protocol::chunk::Chunk;
 
     #[test]
     fn ids_of_stored_calls_are_not_given_to_others() {

@@ -3,7 +3,7 @@
 use super::{CallIds, CallState};
 use crate::core::event::{ToolUpdate, Update, call_id, is_text};
 use crate::core::turn::Turn;
-use crate::proto::json::{Members, to_raw};
+use acpipe_json::{Members, to_raw};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 

@@ -2,7 +2,7 @@
 
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::policy::{Subject, SubjectChange};
-use crate::proto::json::Members;
+use acpipe_json::Members;
 use serde_json::value::RawValue;
 
 /// Maximum size of an input that is kept for comparison, in bytes.

@@ -8,8 +8,8 @@ use crate::core::event::{Permission, ToolUpdate};
 use crate::core::policy::{Subject, ToolProperties};
 use crate::core::secret::Secrets;
 use crate::core::turn::{TurnEvent, TurnView};
-use crate::proto::json::{shortened, shortened_raw};
-use crate::proto::wire::{AskedTool, OfferedOption};
+use acpipe_json::{shortened, shortened_raw};
+use acpipe_protocol::wire::{AskedTool, OfferedOption};
 use serde_json::{Map, Value};
 
 /// Maximum size of each kept field of a question's call, in bytes.

@@ -5,7 +5,7 @@ use super::{Judgement, RunEvidence, RunKind, Tools};
 use crate::core::decision::Decision;
 use crate::core::policy::Subject;
 use crate::core::turn::call_ids::CallState;
-use crate::proto::wire::AskedTool;
+use acpipe_protocol::wire::AskedTool;
 
 /// Maximum number of calls that may be judged before they are reported.
 const MAX_JUDGED_EARLY: usize = 1024;

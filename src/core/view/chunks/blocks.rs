@@ -3,8 +3,8 @@
 use super::{ChunkSink, other, user_message};
 use crate::core::deltas::{Deltas, delta_chunk};
 use crate::core::event::{Content, MessagePiece, MessageRole, Original, TextRun};
-use crate::proto::chunk::{Chunk, Named};
-use crate::proto::json::{JsonStr, Members, Raw, Surrogates, merge, to_raw, value};
+use acpipe_json::{JsonStr, Members, Raw, Surrogates, merge, to_raw, value};
+use acpipe_protocol::chunk::{Chunk, Named};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

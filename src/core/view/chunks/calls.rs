@@ -11,8 +11,8 @@ use super::ChunkSink;
 use crate::core::event::ToolStatus;
 use crate::core::output_budget::{FRAME, OutputBudget, size};
 use crate::core::turn::{Call, CallChange, SettleReason};
-use crate::proto::chunk::{Chunk, Named, ToolInput, ToolOutput, ToolState};
-use crate::proto::json::Raw;
+use acpipe_json::Raw;
+use acpipe_protocol::chunk::{Chunk, Named, ToolInput, ToolOutput, ToolState};
 use serde_json::value::RawValue;
 
 /// Last chunk of a call that was shown.

@@ -3,9 +3,9 @@
 use super::{ChunkSink, ChunkState};
 use crate::core::error::Error;
 use crate::core::event::{StopReason, TurnEnd};
-use crate::proto::chunk::{Chunk, FinishReason, Named};
-use crate::proto::json::{Members, Raw, to_raw};
-use crate::proto::wire::TokenUsage;
+use acpipe_json::{Members, Raw, to_raw};
+use acpipe_protocol::chunk::{Chunk, FinishReason, Named};
+use acpipe_protocol::wire::TokenUsage;
 use serde_json::{Value, json};
 
 impl ChunkState {

@@ -5,8 +5,8 @@ use super::ChunkSink;
 use crate::core::difference::added_value;
 use crate::core::event::Original;
 use crate::core::output_budget::OutputBudget;
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, to_raw, value};
+use acpipe_json::{Raw, to_raw, value};
+use acpipe_protocol::chunk::Chunk;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 

@@ -2,9 +2,9 @@
 
 use super::replaced::Replaced;
 use crate::core::chunk_sink::ChunkSink;
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{JsonStr, Raw, non_null, text};
-use crate::proto::ui_chunk::UiChunk;
+use acpipe_json::{JsonStr, Raw, non_null, text};
+use acpipe_protocol::chunk::Chunk;
+use acpipe_protocol::ui_chunk::UiChunk;
 use serde_json::value::RawValue;
 
 /// Effect of a chunk on a state that the chunks of an agent replace.

@@ -6,9 +6,9 @@ use crate::core::decision::Decision;
 use crate::core::elicitation::ElicitationDetails;
 use crate::core::event::Permission;
 use crate::core::turn::{Call, Question, written};
-use crate::proto::chunk::{Chunk, Named};
-use crate::proto::json::{Members, Raw, to_raw};
-use crate::proto::wire::QuestionAction;
+use acpipe_json::{Members, Raw, to_raw};
+use acpipe_protocol::chunk::{Chunk, Named};
+use acpipe_protocol::wire::QuestionAction;
 use serde_json::json;
 use serde_json::value::RawValue;
 

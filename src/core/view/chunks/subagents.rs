@@ -5,7 +5,7 @@ use super::{ChunkSink, ChunkState};
 use crate::core::fold::FoldSink;
 use crate::core::output_budget::{OutputBudget, REPEATS, size};
 use crate::core::turn::{Subagent, TurnEvent};
-use crate::proto::chunk::{Chunk, SubagentState};
+use acpipe_protocol::chunk::{Chunk, SubagentState};
 
 #[derive(Debug)]
 pub struct ShownSubagent {

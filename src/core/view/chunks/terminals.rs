@@ -6,8 +6,8 @@
 use super::ChunkSink;
 use crate::core::output_budget::{FRAME, OutputBudget};
 use crate::core::turn::Terminal;
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{Members, Raw, to_raw};
+use acpipe_json::{Members, Raw, to_raw};
+use acpipe_protocol::chunk::Chunk;
 
 #[derive(Debug)]
 pub struct ShownTerminal {

@@ -11,8 +11,8 @@ use acpipe::core::error::{Error, ErrorKind};
 use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentInput, Effect, Exit, Measure};
 use acpipe::core::transport::{ProcessSpec, Transport};
-use acpipe::proto::frame::Batch;
-use acpipe::proto::wire::{FoundBy, Program, Protocol};
+use acpipe_json::frame::Batch;
+use acpipe_protocol::wire::{FoundBy, Program, Protocol};
 
 impl World {
     /// Performs everything that follows from the last event.

@@ -5,7 +5,7 @@ use super::super::logs;
 use super::{MAX_ROUNDS, World};
 use acpipe::core::client::Command;
 use acpipe::core::hub::HubCx;
-use acpipe::proto::wire::AgentParams;
+use acpipe_protocol::wire::AgentParams;
 use serde_json::value::RawValue;
 
 impl World {

@@ -6,7 +6,7 @@ use super::process::{Agent, Backlog, ProcessOutput};
 use super::{MAX_ROUNDS, World};
 use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentId, AgentInput, Exit};
-use acpipe::proto::frame::{Batch, Overlong, lines};
+use acpipe_json::frame::{Batch, Overlong, lines};
 
 impl World {
     /// Returns a random process with undelivered output.

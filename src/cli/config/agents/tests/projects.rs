@@ -3,7 +3,7 @@
 use super::*;
 use crate::cli::config::tests_page::subject;
 use crate::core::policy::Effect;
-use crate::proto::wire::SessionOptions;
+use acpipe_protocol::wire::SessionOptions;
 
 /// Agent of an untrusted project's file with these keys.
 fn of_project(keys: &str, is_trusted: bool) -> ConfiguredAgent {

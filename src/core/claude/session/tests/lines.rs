@@ -5,7 +5,7 @@ use crate::core::decision::{Decision, DecisionSource};
 use crate::core::dialect::{AgentAnswer, AgentLine, Dialect, Noted};
 use crate::core::line_repair::{LostLine, LostReason};
 use crate::core::policy::Effect;
-use crate::proto::json::repair::Faults;
+use acpipe_json::repair::Faults;
 
 #[test]
 fn unsupported_control_requests_are_refused() {

@@ -6,8 +6,8 @@ use crate::core::hub::HubCx;
 use crate::core::hub::tests::fixture::{A, B, C, Fixture};
 use crate::core::hub::tests::idle::Disk;
 use crate::core::hub::{AgentInput, Exit};
-use crate::proto::wire::OnDisconnect;
 use crate::testing::{SettingsBuilder, params};
+use acpipe_protocol::wire::OnDisconnect;
 use serde_json::json;
 use std::time::{Duration, Instant};
 

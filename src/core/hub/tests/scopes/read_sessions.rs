@@ -9,8 +9,8 @@ use crate::core::error::ErrorKind;
 use crate::core::hub::HubCx;
 use crate::core::hub::{AgentInput, Exit};
 use crate::core::policy::{Mode, Policy};
-use crate::proto::wire::AgentSource;
 use crate::testing::{SettingsBuilder, params};
+use acpipe_protocol::wire::AgentSource;
 use serde_json::{Value, json};
 use std::time::Instant;
 

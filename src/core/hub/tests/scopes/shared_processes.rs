@@ -6,9 +6,9 @@ use super::daemon;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
 use crate::core::client::{ClientId, Command};
-use crate::proto::json::to_raw;
-use crate::proto::wire::{AgentSource, InitializeParams};
 use crate::testing::{RecordingClient, SettingsBuilder, params};
+use acpipe_json::to_raw;
+use acpipe_protocol::wire::{AgentSource, InitializeParams};
 use serde_json::{Value, json};
 
 const D: ClientId = ClientId(3);

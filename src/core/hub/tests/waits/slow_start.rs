@@ -3,7 +3,7 @@
 use super::{Play, S};
 use crate::core::hub::tests::play::{program, settings};
 use crate::core::transport::Fallback;
-use crate::proto::wire::{FoundBy, Program};
+use acpipe_protocol::wire::{FoundBy, Program};
 use serde_json::json;
 use std::time::Instant;
 

@@ -2,7 +2,7 @@
 
 use super::{NestingLevel, Reading, ShellDialect, ShellReader};
 use crate::core::policy::line::dialect::dialects;
-use crate::proto::json::prefix;
+use acpipe_json::prefix;
 
 /// Maximum bytes after a line in which a command of that line is read, because many lines may open a group
 /// that never ends.

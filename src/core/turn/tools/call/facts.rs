@@ -5,7 +5,7 @@ use super::{Call, Noted, ReportProgress};
 use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::core::policy::{Subject, ToolProperties};
 use crate::core::turn::agent_ids::{CallFacts, EndedCall};
-use crate::proto::json::{raw_object, text, to_raw};
+use acpipe_json::{raw_object, text, to_raw};
 use serde_json::value::RawValue;
 
 /// Maximum number of earlier reports that are kept of a call.

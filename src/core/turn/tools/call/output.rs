@@ -1,7 +1,7 @@
 //! Output of a tool call as text: for its result, and for the error text of a failed call.
 
 use super::{Call, ContentSource, Stage};
-use crate::proto::json::{JsonStr, prefix, raw_object};
+use acpipe_json::{JsonStr, prefix, raw_object};
 use serde_json::value::RawValue;
 
 impl Call {

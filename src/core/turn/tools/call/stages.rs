@@ -6,7 +6,7 @@ use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::core::policy::Subject;
 use crate::core::turn::call_ids::CallState;
 use crate::core::turn::tools::{Judgement, SettleReason};
-use crate::proto::json::{JsonStr, text, to_raw};
+use acpipe_json::{JsonStr, text, to_raw};
 use serde_json::value::RawValue;
 
 impl Call {

@@ -3,8 +3,8 @@
 use super::{CallStage, ChunkSink, ReportScope, ShownCall};
 use crate::core::turn::Call;
 use crate::core::view::chunks::questions::{request, respond};
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, to_raw};
+use acpipe_json::{Raw, to_raw};
+use acpipe_protocol::chunk::Chunk;
 use serde_json::json;
 use serde_json::value::RawValue;
 

@@ -1,7 +1,7 @@
 //! Tests of states that the agent reports whole at each change.
 
 use super::*;
-use crate::proto::ui_chunk::UiChunk;
+use acpipe_protocol::ui_chunk::UiChunk;
 
 const LINE: &str = "line 000000 of the output, once\n";
 
