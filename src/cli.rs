@@ -39,20 +39,20 @@ mod telemetry;
 mod trace;
 
 use crate::core::agent_definition::AgentDefinition;
-use crate::core::backend_options::BackendOptions;
-use crate::core::builtin_agents;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentSpec, OnLost, Settings};
-use crate::core::limits::{Limits, Timeout};
-use crate::core::policy::{Mode, Policy};
 use crate::core::profile::Profile;
-use crate::core::secret::Secrets;
 use crate::core::store::Store;
 use crate::shell::{
     DiskSessions, Durability, Launch, MemorySessions, SUPERVISOR, StdoutError, StdoutWriter,
     StoreEvents, check_descriptors, check_state, keep, open_to_others, read_profiles,
     survive_file_limit,
 };
+use acpipe_model::backend_options::BackendOptions;
+use acpipe_model::builtin_agents;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::limits::{Limits, Timeout};
+use acpipe_model::secret::Secrets;
+use acpipe_policy::{Mode, Policy};
 use acpipe_protocol::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use agent_choice::StoredAgent;
 use anyhow::Context as _;

@@ -83,9 +83,9 @@ pub mod testing;
 pub use cli::serve_stdio;
 
 #[doc(inline)]
-pub use crate::core::error::ErrorKind;
+pub use acpipe_model::error::ErrorKind;
 #[doc(inline)]
-pub use crate::core::limits::Timeout;
+pub use acpipe_model::limits::Timeout;
 #[doc(inline)]
 pub use acpipe_protocol::wire::{
     Activity as RunningTool, ActivityParams as Activity, AgentCapabilities, AgentSource,

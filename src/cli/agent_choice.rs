@@ -7,13 +7,13 @@ use super::{UsageError, agent_definitions};
 use crate::core::agent_command::AgentCommand;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT};
-use crate::core::backend_options::BackendOptions;
-use crate::core::builtin_agents;
 use crate::core::builtin_definition::profile_name;
-use crate::core::claude::CLAUDE;
 use crate::core::config::Settings;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::http::url_fault;
+use acpipe_dialects::claude::CLAUDE;
+use acpipe_model::backend_options::BackendOptions;
+use acpipe_model::builtin_agents;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::http::url_fault;
 use acpipe_protocol::wire::{AgentSource, Protocol, SessionOptions};
 use serde::{Deserialize, Serialize};
 

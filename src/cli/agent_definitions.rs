@@ -5,11 +5,11 @@ use super::config::{Base, Config, ConfiguredAgent, policy_of_agent, review};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_names::{AgentName, resolve};
 use crate::core::agent_spec::AgentSpec;
-use crate::core::backend_options::BackendOptions;
-use crate::core::builtin_agents;
 use crate::core::builtin_definition::builtin_definition;
 use crate::core::config::Settings;
-use crate::core::policy::Effect;
+use acpipe_model::backend_options::BackendOptions;
+use acpipe_model::builtin_agents;
+use acpipe_policy::Effect;
 use acpipe_protocol::wire::{AgentSource, Protocol, SessionOptions};
 use std::sync::Arc;
 

@@ -21,8 +21,8 @@ mod write;
 
 use super::UsageError;
 use crate::core::agent_names::{AgentName, resolve as resolve_name};
-use crate::core::error::Error;
-use crate::core::policy::{Mode, Policy};
+use acpipe_model::error::Error;
+use acpipe_policy::{Mode, Policy};
 pub use agents::{Base, ConfiguredAgent, PermissionLayer, policy_of_agent, review};
 pub use file::{AgentPermissions, AgentTable, ConfigFile, OptionTable, PermissionTable, RuleTable};
 pub use read::{UserFile, text_of};

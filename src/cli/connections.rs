@@ -10,12 +10,12 @@ mod setup;
 
 use crate::core::client::{ClientId, Token};
 use crate::core::client_sink::{ClientSink, ClientSinks};
-use crate::core::error::Error;
-use crate::core::secret::Secrets;
 use crate::shell::{
     ClientAction, ClientConnection, ConnectionEvent, ConnectionNews, Interrupt, OutputQueue,
 };
 use access::{Admission, admit};
+use acpipe_model::error::Error;
+use acpipe_model::secret::Secrets;
 use connected_client::ConnectedClient;
 use face::Face;
 pub use setup::{ClientAccess, ClientFace, ConnectionSetup, Via};
@@ -225,10 +225,10 @@ impl Drop for Connections {
 mod tests {
     use super::*;
     use crate::cli::acp::client::FaceSettings;
-    use crate::core::acp_client::AcpCommand;
     use crate::core::client::{Command, Reply};
     use crate::core::client_sink::ChunkAddress;
     use crate::shell::{ClientChannel, Connector, FULL, connections};
+    use acpipe_model::acp_client::AcpCommand;
     use acpipe_protocol::wire::{Done, PromptWhenBusy};
     use tokio::sync::mpsc;
 

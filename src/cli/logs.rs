@@ -6,8 +6,8 @@ use super::args::{LogArgs, LogFormat};
 use super::screen::with_styles;
 use super::styles::Styles;
 use super::{UsageError, print_note};
-use crate::core::secret::Secrets;
 use crate::shell::{open_output, own_secrets};
+use acpipe_model::secret::Secrets;
 use queue::LogQueue;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fs::File;
@@ -160,7 +160,7 @@ fn log_panics(in_file: bool) {
         let text = text.or_else(|| payload.downcast_ref().map(String::as_str));
         let thread = std::thread::current();
         let thread = thread.name().unwrap_or("unnamed");
-        let message = crate::core::error::clip(text.unwrap_or("no reason given"));
+        let message = acpipe_model::error::clip(text.unwrap_or("no reason given"));
         tracing::error!(target: "acpipe::panic", at, thread, "acpipe panicked: {message}");
         let backtrace = Backtrace::capture();
         if backtrace.status() == BacktraceStatus::Captured {

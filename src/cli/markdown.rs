@@ -14,7 +14,7 @@ mod table;
 mod tests;
 
 use super::styles::{CODE, DIM, HEAD, Styles};
-use crate::core::printable::printable;
+use acpipe_model::printable::printable;
 use anstyle::{Effects, Style};
 use container::{Container, indentation, margin, within};
 use kind::LineKind;

@@ -3,7 +3,7 @@
 use super::UsageError;
 use super::args::AgentArgs;
 use super::config::text_of;
-use crate::core::secret::Secrets;
+use acpipe_model::secret::Secrets;
 use acpipe_protocol::wire::{McpServer, McpServersByName};
 use serde::Deserialize;
 use std::path::Path;

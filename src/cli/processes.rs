@@ -6,8 +6,8 @@ use super::screen::ScreenContent;
 use super::styles::Styles;
 use super::{print_note, state_dir};
 use crate::cli::screen::to_stdout;
-use crate::core::error::ErrorKind;
 use crate::shell::{LaunchedProcess, end_left, launched};
+use acpipe_model::error::ErrorKind;
 use clap::Args;
 use std::io;
 

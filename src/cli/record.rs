@@ -2,8 +2,8 @@
 
 use super::UsageError;
 use super::args::record::RecordArgs;
-use crate::core::secret::{Secrets, hide_in_frame};
 use crate::shell::{Recorder, RecorderThread, open_tape};
+use acpipe_model::secret::{Secrets, hide_in_frame};
 
 /// Recording of a command. Dropping it writes the rest of the tape.
 pub struct Recording(Option<(Recorder, RecorderThread)>);

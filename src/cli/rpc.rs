@@ -16,11 +16,8 @@ mod written_chunks;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::decision::DecisionSource;
 use crate::core::deltas::TextDelta;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::methods::learn_secrets;
-use crate::core::secret::Secrets;
 use crate::shell::{
     ClientAction, ClientConnection, ClientInput, FULL, Interrupt, Pressure, Recorder, hand_over,
     log_frames, logs_frames,
@@ -29,6 +26,9 @@ use acpipe_json::frame::{ClientFrame, Framing, write_framed};
 use acpipe_json::rpc;
 use acpipe_json::rpc::{Message, NotAMessage};
 use acpipe_json::{shallow, write_number};
+use acpipe_model::decision::DecisionSource;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::secret::Secrets;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::tape::Direction;
 use batch::{BatchId, OpenBatches, TooLarge};

@@ -1,7 +1,7 @@
 //! Files that a command writes because an option names them.
 
-use crate::core::error::{Error, ErrorKind};
 use crate::shell::open_output;
+use acpipe_model::error::{Error, ErrorKind};
 use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};

@@ -2,8 +2,8 @@
 //! changed.
 
 use super::styles::Styles;
-use crate::core::printable::{json_escaped, printable};
 use crate::shell::{StdoutError, StdoutWriter};
+use acpipe_model::printable::{json_escaped, printable};
 use std::borrow::Cow;
 use std::io::{self, Write};
 

@@ -18,8 +18,8 @@ use crate::agent::{Agent, AgentFactory};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
 use crate::core::hub::Hub;
-use crate::core::secret::Secrets;
 use crate::shell::{InProcessAgents, LoopOwner, LoopSetup, SUPERVISOR, drive, keep, read_stdin};
+use acpipe_model::secret::Secrets;
 use std::ffi::OsString;
 use std::process::ExitCode;
 

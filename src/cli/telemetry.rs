@@ -2,8 +2,8 @@
 
 use super::UsageError;
 use super::args::AgentArgs;
-use crate::core::secret::Secrets;
 use crate::shell::ReportSink;
+use acpipe_model::secret::Secrets;
 
 #[cfg(feature = "otlp")]
 mod otlp;

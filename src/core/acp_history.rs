@@ -9,8 +9,8 @@ mod tool;
 
 use super::acp_updates::content::text_block;
 use super::acp_updates::{Put, Writer, kind};
-use crate::core::dialects::{DIALECT_NAMES, dialect_of};
-use crate::core::event::MessageRole;
+use acpipe_dialects::{DIALECT_NAMES, dialect_of};
+use acpipe_model::event::MessageRole;
 use serde_json::{Map, Value, json};
 
 /// Type of the part that holds a content block of a client that speaks ACP.

@@ -1,6 +1,6 @@
 //! Settings of sessions and facts about agents, in the form of ACP's results.
 
-use crate::core::event::AgentInfo;
+use acpipe_model::event::AgentInfo;
 use acpipe_protocol::acp::VERSION;
 use acpipe_protocol::wire::{AgentCapabilities, AuthMethod, SignIn};
 use serde_json::{Map, Value, json};

@@ -12,8 +12,8 @@ mod states;
 mod tools;
 mod writer;
 
-use super::event::{Content, MessagePiece, MessageRole, Original, Update};
 use acpipe_json::{JsonStr, Members, Surrogates, to_raw};
+use acpipe_model::event::{Content, MessagePiece, MessageRole, Original, Update};
 use calls::Calls;
 use session::SessionState;
 pub use session::{compaction, plan};

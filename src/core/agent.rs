@@ -31,10 +31,10 @@ pub use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT};
 use crate::core::config::Settings;
 use crate::core::effect::Effect;
 use crate::core::ids::AgentRef;
-use crate::core::limits::Limits;
-use crate::core::secret::Secrets;
 use crate::core::shared::Shared;
 pub use access::AgentAccess;
+use acpipe_model::limits::Limits;
+use acpipe_model::secret::Secrets;
 use acpipe_protocol::wire::{
     AgentCapabilities, AgentState, AgentStatus, AgentSummary, EnvironmentResult, PeerInfo,
 };

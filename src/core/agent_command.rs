@@ -1,9 +1,9 @@
 //! Command line of a session's agent: its stored form, and the key of the program that it starts.
 
-use super::dialects::traits;
-use super::http::shown_url;
-use super::package_runner::{PackageRunner, package_runner, program, without_wrapper};
-use super::secret::{hide, shown_arguments, shown_words};
+use acpipe_dialects::traits;
+use acpipe_model::http::shown_url;
+use acpipe_model::package_runner::{PackageRunner, package_runner, program, without_wrapper};
+use acpipe_model::secret::{hide, shown_arguments, shown_words};
 use acpipe_protocol::wire::Protocol;
 use serde::{Deserialize, Serialize};
 
@@ -146,7 +146,7 @@ fn without_version(package: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::claude::CLAUDE;
+    use acpipe_dialects::claude::CLAUDE;
 
     #[test]
     fn shown_line_has_no_values_of_arguments() {

@@ -1,14 +1,15 @@
 //! Definition of an agent: how it is started, and the rules that hold for its sessions.
 
 use super::agent_spec::{AgentSpec, DEFAULT_AGENT};
-use super::asking::{Asking, AskingHabit};
-use super::builtin_agents::{self, hints};
 use super::clients::ClientServices;
-use super::dialects::traits;
-use super::limits::Limits;
 use super::on_lost::OnLost;
-use super::policy::Policy;
 use super::quirks::Quirks;
+use acpipe_dialects::traits;
+use acpipe_model::asking::{Asking, AskingHabit};
+use acpipe_model::builtin_agents;
+use acpipe_model::builtin_agents::hints;
+use acpipe_model::limits::Limits;
+use acpipe_policy::Policy;
 use acpipe_protocol::wire::{AgentSource, McpServer, Protocol};
 use std::borrow::Cow;
 use std::sync::Arc;

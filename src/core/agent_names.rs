@@ -1,7 +1,8 @@
 //! Names of agents: which names are valid, and which agent a typed name means.
 
-use super::builtin_agents::{self, BuiltinAgent};
-use super::similar::by_distance;
+use acpipe_model::builtin_agents;
+use acpipe_model::builtin_agents::BuiltinAgent;
+use acpipe_model::similar::by_distance;
 use std::fmt;
 
 /// Name of the agent that is used if none is named.

@@ -1,10 +1,10 @@
 //! How to start an agent: command line, environment, protocol and default options.
 
 use crate::core::agent_command::{self, AgentCommand};
-use crate::core::backend_options::BackendOptions;
-use crate::core::dialects::{mode_arguments, traits};
-use crate::core::package_runner::package_runner;
-use crate::core::transport::{Fallback, ProcessSpec};
+use acpipe_dialects::{mode_arguments, traits};
+use acpipe_model::backend_options::BackendOptions;
+use acpipe_model::package_runner::package_runner;
+use acpipe_model::transport::{Fallback, ProcessSpec};
 use acpipe_protocol::wire::{AgentSource, Protocol, SessionOptions, Variables};
 
 /// Command line of an agent with its working directory, environment, protocol and default session options.

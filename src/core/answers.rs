@@ -2,14 +2,14 @@
 //! one.
 
 use super::client_request::ClientAnswer;
-use super::decision::{Decision, DecisionSource, Feedback};
-use super::error::clip;
-use super::event::PermissionOption;
-use super::option_choice::choose;
-use super::policy::{Effect, Policy};
 use super::turn::Question;
-use super::unknown_fields::read;
 use acpipe_json::to_raw;
+use acpipe_model::decision::{Decision, DecisionSource, Feedback};
+use acpipe_model::error::clip;
+use acpipe_model::event::PermissionOption;
+use acpipe_model::option_choice::choose;
+use acpipe_model::unknown_fields::read;
+use acpipe_policy::{Effect, Policy};
 use acpipe_protocol::wire::{
     PermissionAnswer, PermissionOutcome, QuestionAction, QuestionAnswer, QuestionKind,
     UnknownFields,

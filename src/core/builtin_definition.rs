@@ -3,10 +3,10 @@
 use super::agent_command;
 use super::agent_definition::AgentDefinition;
 use super::agent_spec::AgentSpec;
-use super::builtin_agents::{BuiltinAgent, LaunchTemplate, all};
 use super::config::Settings;
-use super::transport::Fallback;
-use crate::core::backend_options::BackendOptions;
+use acpipe_model::backend_options::BackendOptions;
+use acpipe_model::builtin_agents::{BuiltinAgent, LaunchTemplate, all};
+use acpipe_model::transport::Fallback;
 use acpipe_protocol::wire::{AgentSource, SessionOptions};
 
 pub fn builtin_definition(agent: &BuiltinAgent, settings: &Settings) -> AgentDefinition {
@@ -65,8 +65,8 @@ pub fn profile_name(spec: &AgentSpec) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::builtin_agents;
     use crate::testing::SettingsBuilder;
+    use acpipe_model::builtin_agents;
     use std::time::Instant;
 
     #[test]

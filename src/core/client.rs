@@ -1,6 +1,6 @@
 //! Commands, replies and notices of a client, independent of its connection.
 
-use super::acp_client::{AcpCommand, AcpRequest};
+use acpipe_model::acp_client::{AcpCommand, AcpRequest};
 use acpipe_protocol::wire;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;

@@ -1,9 +1,9 @@
 //! Requests that acpipe sends to its clients.
 
-use super::acp_client::AcpRequest;
-pub use super::client_answer::{ClientAnswer, ErrorResponse};
-use super::host::ClientHostRequest;
 use acpipe_json::size;
+use acpipe_model::acp_client::AcpRequest;
+pub use acpipe_model::client_answer::{ClientAnswer, ErrorResponse};
+use acpipe_model::host::ClientHostRequest;
 use acpipe_protocol::wire;
 
 /// Id of a client request, valid until the request is answered.

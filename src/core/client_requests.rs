@@ -2,11 +2,11 @@
 
 use super::client::ClientId;
 use super::client_request::{ClientRequest, ClientRequestId};
-use super::event::PermissionOption;
-use super::host::Ticket;
-use super::policy::Subject;
-use super::request_key::RequestKey;
 use super::turn::Question;
+use acpipe_model::event::PermissionOption;
+use acpipe_model::host::Ticket;
+use acpipe_model::request_key::RequestKey;
+use acpipe_policy::Subject;
 use acpipe_protocol::wire::{ClientCapabilities, LedgerEntry};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,12 +1,12 @@
 //! Sinks for the output to clients, one per client: a sink appends to a buffer and never blocks.
 
-use super::acp_notification::AcpNotification;
 use super::client::{ClientId, Notice, Reply, Token};
 use super::client_request::{ClientRequest, ClientRequestId};
-use super::decision::DecisionSource;
 use super::deltas::TextDelta;
-use super::error::Error;
-use super::update_run::UpdateRun;
+use acpipe_model::acp_notification::AcpNotification;
+use acpipe_model::decision::DecisionSource;
+use acpipe_model::error::Error;
+use acpipe_model::update_run::UpdateRun;
 use acpipe_protocol::chunk::Chunk;
 
 /// Session, turn and sequence number of a chunk.

@@ -1,10 +1,10 @@
 //! Connected clients, and the declarations of each in `initialize`.
 
-use super::acp_client::AcpClient;
 use super::client::ClientId;
-use super::host::HostServices;
 use super::profile::Profile;
 use super::subscribers::{Participation, Subscription};
+use acpipe_model::acp_client::AcpClient;
+use acpipe_model::host::HostServices;
 use acpipe_protocol::wire::{
     ClientCapabilities, DecidingClient, OnDisconnect, PeerInfo, Role, UnknownFields,
 };

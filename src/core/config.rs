@@ -1,12 +1,12 @@
 //! Configuration of the core, fixed when the program starts.
 
 use super::agent_definition::AgentDefinition;
-use super::limits::Limits;
 pub use super::on_lost::OnLost;
-use super::policy::Policy;
 use super::profile::Profile;
 use super::quirks::Quirks;
-use super::secret::Secrets;
+use acpipe_model::limits::Limits;
+use acpipe_model::secret::Secrets;
+use acpipe_policy::Policy;
 use acpipe_protocol::wire::{McpServer, Variables};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -72,6 +72,6 @@ impl Settings {
     /// Returns the MCP servers that every session of an agent gets: those of its definition, and those of the
     /// settings whose name the definition does not use.
     pub fn mcp_servers_of(&self, agent: &AgentDefinition) -> Vec<McpServer> {
-        super::mcp::joined(&agent.mcp_servers, &self.mcp_servers)
+        acpipe_model::mcp::joined(&agent.mcp_servers, &self.mcp_servers)
     }
 }

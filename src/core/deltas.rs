@@ -1,7 +1,7 @@
 //! Deltas: pieces of text of an open block, which are written without serializing a chunk for each.
 
-use super::event::{MessageRole, TextRun};
 use acpipe_json::{Raw, write_string};
+use acpipe_model::event::{MessageRole, TextRun};
 use acpipe_protocol::chunk::Chunk;
 use serde_json::value::RawValue;
 

@@ -1,12 +1,12 @@
 //! Exchange between the core and the shell: effects that the shell performs, and inputs from agents.
 
-use super::error::Error;
-use super::event::Exit;
-use super::host::HostEffect;
-use super::process_health::HealthChange;
 use super::report::Report;
-use super::transport::{ProcessSpec, Transport};
 use acpipe_json::frame::Batch;
+use acpipe_model::error::Error;
+use acpipe_model::event::Exit;
+use acpipe_model::host::HostEffect;
+use acpipe_model::process_health::HealthChange;
+use acpipe_model::transport::{ProcessSpec, Transport};
 use acpipe_protocol::wire::Program;
 
 /// Id of an agent's transport in effects and inputs. Ids are not reused.

@@ -1,6 +1,6 @@
 //! File and terminal requests of agents: the host, and the session of each open request.
 
-use super::host::{Host, Ticket};
+use acpipe_model::host::{Host, Ticket};
 use std::collections::BTreeMap;
 
 /// The host with the open requests of all sessions.

@@ -1,7 +1,7 @@
 //! Counters for the ids of calls, processes and agents.
 
 use super::client_request::ClientRequestId;
-use super::event::CallId;
+use acpipe_model::event::CallId;
 
 /// Id of an agent machine, valid as long as the program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -13,9 +13,9 @@ mod storage;
 mod stored_index;
 mod updates;
 
-use super::error::{Error, ErrorKind};
 use super::store::{Card, LogFile};
 use acpipe_json::write_number;
+use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::chunk::Chunk;
 pub use commit::disk_timeout;
 use index::{ChunkRole, Index};

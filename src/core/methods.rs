@@ -5,7 +5,7 @@
 //! without a row.
 
 use super::client::Command;
-use super::secret::Secrets;
+use acpipe_model::secret::Secrets;
 use acpipe_protocol::has_schema::HasSchema;
 use acpipe_protocol::wire::{McpServer, Variables};
 use serde::de::DeserializeOwned;
@@ -132,11 +132,11 @@ macro_rules! methods {
                             content: $content,
                         },
                     )+
-                    Command::Acp(crate::core::acp_client::AcpCommand::Forward(_)) => &super::FORWARD,
-                    Command::Acp(crate::core::acp_client::AcpCommand::Withdraw { .. }) => {
+                    Command::Acp(acpipe_model::acp_client::AcpCommand::Forward(_)) => &super::FORWARD,
+                    Command::Acp(acpipe_model::acp_client::AcpCommand::Withdraw { .. }) => {
                         &super::WITHDRAW
                     }
-                    Command::Acp(crate::core::acp_client::AcpCommand::Replay { .. }) => {
+                    Command::Acp(acpipe_model::acp_client::AcpCommand::Replay { .. }) => {
                         &super::REPLAY
                     }
                 }

@@ -1,9 +1,9 @@
 //! Checks of session options that all dialects share.
 
-use super::dialects;
-use super::error::{Error, invalid};
 use super::output_schema;
-use super::policy::Policy;
+use acpipe_dialects as dialects;
+use acpipe_model::error::{Error, invalid};
+use acpipe_policy::Policy;
 use acpipe_protocol::wire::{McpServer, Protocol, SessionOptions};
 use std::path::Path;
 

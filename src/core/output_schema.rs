@@ -10,8 +10,8 @@ mod requests;
 mod subschemas;
 mod work;
 
-use super::error::{Error, ErrorKind, invalid};
 use acpipe_json::is_deeper;
+use acpipe_model::error::{Error, ErrorKind, invalid};
 pub use answer::json_in;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 pub use requests::{first_request, repair_request};

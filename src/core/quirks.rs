@@ -3,7 +3,7 @@
 //! `acpipe doctor --probe` measures them and writes them to the agent's profile.
 
 use super::agent_spec::AgentSpec;
-use super::limits::{Limits, Timeout};
+use acpipe_model::limits::{Limits, Timeout};
 use acpipe_protocol::wire::AgentCapabilities;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

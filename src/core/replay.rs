@@ -9,10 +9,10 @@ mod kinship;
 mod messages;
 mod user;
 
-use super::event::{MessagePiece, MessageRole, Original, Update};
 use super::fold::FoldSink;
 use super::turn::{CallIds, OpenTurns, Renamed, Turn};
 use super::view::chunks::ChunkState;
+use acpipe_model::event::{MessagePiece, MessageRole, Original, Update};
 pub use compare::first_unstored;
 pub use kinship::is_other_conversation;
 pub use messages::ReplayedMessages;

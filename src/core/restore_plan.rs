@@ -3,7 +3,7 @@
 //! The strategy live comes first and needs no plan. A refusal by the agent leads to the next strategy. A
 //! timeout, a cancel and a missing sign-in end the restore, since the agent may still have the session.
 
-use super::error::{Error, ErrorKind};
+use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::wire::{AgentCapabilities, Attempt, Rung, Strategy};
 use std::borrow::Cow;
 use std::collections::VecDeque;

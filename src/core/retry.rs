@@ -1,11 +1,11 @@
 //! Prompt retries: which errors are transient, and the attempts of a turn.
 
-use super::error::{Error, ErrorKind, clip};
-use super::event::{StopReason, TurnEnd};
 use super::output_schema::{Violation, repair_request};
 use super::turn::Turn;
 use super::turn_ending::Ending;
 use acpipe_json::value;
+use acpipe_model::error::{Error, ErrorKind, clip};
+use acpipe_model::event::{StopReason, TurnEnd};
 use acpipe_protocol::wire::Recovery;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Ordered stop of an agent process: close its stdin, then send SIGTERM, then SIGKILL to its process group.
 
-use super::limits::{Limits, Timeout};
+use acpipe_model::limits::{Limits, Timeout};
 use std::time::{Duration, Instant};
 
 /// Time between SIGTERM and SIGKILL in an expedited stop.

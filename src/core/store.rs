@@ -9,8 +9,8 @@ mod volatile;
 
 use super::agent_command::{AgentCommand, shown_line};
 use super::agent_session_record::AgentSessionRecord;
-use super::error::Error;
 use super::session_id::{IdHolder, lexical};
+use acpipe_model::error::Error;
 pub use optional::OptionalStore;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;

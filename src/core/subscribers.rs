@@ -8,14 +8,14 @@ mod lag;
 mod participation;
 mod unloaded;
 
-use super::acp_notification::AcpNotification;
 use super::client::{ClientId, Notice, Reply, Token};
 use super::client_request::{ClientRequest, ClientRequestId};
 use super::client_sink::{ClientSink, ClientSinks};
-use super::decision::DecisionSource;
-use super::error::Error;
 use super::profile::Profile;
-use super::update_run::UpdateRun;
+use acpipe_model::acp_notification::AcpNotification;
+use acpipe_model::decision::DecisionSource;
+use acpipe_model::error::Error;
+use acpipe_model::update_run::UpdateRun;
 use acpipe_protocol::wire::{OnDisconnect, Role};
 use lag::{Deferred, Lag};
 pub use participation::Participation;

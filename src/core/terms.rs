@@ -2,11 +2,11 @@
 //! of its own; in a session that another client opened, the terms of both hold for its prompts.
 
 use super::agent_definition::AgentDefinition;
-use super::asking::Asking;
 use super::client::ClientId;
 use super::config::Settings;
-use super::limits::Limits;
-use super::policy::Policy;
+use acpipe_model::asking::Asking;
+use acpipe_model::limits::Limits;
+use acpipe_policy::Policy;
 use acpipe_protocol::wire::{Recovery, SessionOptions};
 
 /// Returns `true` if the stricter of two values of a setting holds.

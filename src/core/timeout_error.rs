@@ -1,11 +1,11 @@
 //! Errors of timeouts, and notices of waits that continue.
 
-use super::cause::cause_or_last;
-use super::error::{Error, ErrorKind, clip};
-use super::idle_timer::format_duration;
-use super::limits::Timeout;
-use super::printable::printable;
-use super::process_health::last_line;
+use acpipe_model::cause::cause_or_last;
+use acpipe_model::error::{Error, ErrorKind, clip};
+use acpipe_model::idle_timer::format_duration;
+use acpipe_model::limits::Timeout;
+use acpipe_model::printable::printable;
+use acpipe_model::process_health::last_line;
 use acpipe_protocol::wire::{Party, Waiting};
 use serde_json::json;
 use std::time::Duration;

@@ -17,10 +17,10 @@ mod terminals;
 mod tools;
 mod updates;
 
-use super::decision::Decision;
-use super::error::Error;
-use super::event::{FailureReport, MessagePiece, Original, Permission, TurnEnd, Update};
 use acpipe_json::{JsonStr, Members, value};
+use acpipe_model::decision::Decision;
+use acpipe_model::error::Error;
+use acpipe_model::event::{FailureReport, MessagePiece, Original, Permission, TurnEnd, Update};
 use acpipe_protocol::ui_chunk::UiChunk;
 use acpipe_protocol::wire::TokenUsage;
 pub use agent_ids::AgentIds;

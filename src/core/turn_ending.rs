@@ -1,7 +1,7 @@
 //! Outcome of a turn: the agent's response, or the error in its place.
 
-use super::error::Error;
-use super::event::TurnEnd;
+use acpipe_model::error::Error;
+use acpipe_model::event::TurnEnd;
 
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a turn has one")]

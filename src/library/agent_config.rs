@@ -5,12 +5,12 @@ use crate::agent::AgentFactory;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_names::{check_name, resolve};
 use crate::core::agent_spec::AgentSpec;
-use crate::core::backend_options::BackendOptions;
-use crate::core::builtin_agents;
 use crate::core::builtin_definition::builtin_definition;
 use crate::core::config::Settings;
-use crate::core::error::ErrorKind;
 use crate::shell::InProcessAgent;
+use acpipe_model::backend_options::BackendOptions;
+use acpipe_model::builtin_agents;
+use acpipe_model::error::ErrorKind;
 use acpipe_protocol::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! The error type of the library.
 
-use crate::core::error::{Error as CoreError, ErrorKind};
+use acpipe_model::error::{Error as CoreError, ErrorKind};
 use acpipe_protocol::wire::{TurnError, TurnSummary};
 use serde_json::{Map, Value};
 use std::fmt;

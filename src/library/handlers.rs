@@ -1,6 +1,6 @@
 //! Requests of agents to the program, and its answers.
 
-use crate::core::option_choice::choose;
+use acpipe_model::option_choice::choose;
 use acpipe_protocol::wire::{
     AskedTool, OfferedOption, PermissionParams, QuestionKind, QuestionParams,
 };

@@ -1,8 +1,8 @@
 //! Policies: rules that decide permission requests of agents.
 
 use super::error::{Error, Result};
-use crate::core::error::ErrorKind;
-use crate::core::policy::{Effect, Mode, Policy as CorePolicy, Rule as CoreRule};
+use acpipe_model::error::ErrorKind;
+use acpipe_policy::{Effect, Mode, Policy as CorePolicy, Rule as CoreRule};
 use std::env;
 
 /// Rules that decide the permission requests of agents, with a default.

@@ -10,7 +10,7 @@ use super::turn::Turn;
 use super::turn_queue::TurnQueue;
 use crate::core::client::{Command, History, Reply};
 #[cfg(doc)]
-use crate::core::error::ErrorKind;
+use acpipe_model::error::ErrorKind;
 use acpipe_protocol::wire::{
     ClearSessionParams, EnsureParams, McpServer, PromptParams, PromptWhenBusy, Recovery, Rung,
     SessionOptions, SessionParams, SetModeParams, SetModelParams, Strategy,

@@ -4,10 +4,10 @@ use super::turn_queue::{BEHIND, UnreadBytes};
 use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::decision::DecisionSource;
 use crate::core::deltas::TextDelta;
-use crate::core::error::Error;
 use crate::shell::FULL;
+use acpipe_model::decision::DecisionSource;
+use acpipe_model::error::Error;
 use acpipe_protocol::chunk::Chunk;
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! Choice of the supervisor of agents.
 
 use super::error::{Error, Result};
-use crate::core::error::ErrorKind;
-use crate::core::transport::ProcessSpec;
 use crate::shell::{
     SUPERVISOR, Supervision, VERSION, find_on_path, is_supervisor, keep, name_supervisor,
 };
+use acpipe_model::error::ErrorKind;
+use acpipe_model::transport::ProcessSpec;
 use acpipe_protocol::wire::{Protocol, Variables};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

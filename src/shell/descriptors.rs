@@ -1,6 +1,6 @@
 //! Limit of open files. Each open session uses one file, so a common soft limit is soon reached.
 
-use crate::core::error::{Error, ErrorKind};
+use acpipe_model::error::{Error, ErrorKind};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::debug;

@@ -9,9 +9,9 @@ mod script;
 mod windows;
 
 use super::process_settings::ProcessSettings;
-use crate::core::claude::CLAUDE;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::transport::{Fallback, ProcessSpec};
+use acpipe_dialects::claude::CLAUDE;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::transport::{Fallback, ProcessSpec};
 use acpipe_protocol::wire::{FoundBy, PassedOver, Program, Protocol};
 pub use login::LoginShell;
 use std::env::{join_paths, split_paths};

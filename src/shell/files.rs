@@ -6,10 +6,10 @@
 use super::inbox::EventSender;
 use super::ownership;
 use super::regular::open_own;
-use crate::core::claude::projects::SessionExcerpt;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Exit};
+use acpipe_dialects::claude::projects::SessionExcerpt;
 use acpipe_json::frame::{Batch, LineBatches};
+use acpipe_model::error::{Error, ErrorKind};
 use bytes::{Bytes, BytesMut};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;

@@ -1,7 +1,7 @@
 //! Logging of the frames of agents and clients, at `trace` only because they contain all messages.
 
-use crate::core::cut::CUT;
-use crate::core::secret::without_members;
+use acpipe_model::cut::CUT;
+use acpipe_model::secret::without_members;
 use std::borrow::Cow;
 use tracing::{Level, enabled, trace};
 

@@ -1,6 +1,6 @@
 //! Health of a running process, updated by its tasks and reported to the core by the loop.
 
-use crate::core::process_health::{HealthChange, StderrTail};
+use acpipe_model::process_health::{HealthChange, StderrTail};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -58,7 +58,7 @@ impl LiveHealth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::process_health::{ProcessHealth, STDERR_TAIL};
+    use acpipe_model::process_health::{ProcessHealth, STDERR_TAIL};
 
     #[test]
     fn each_change_is_reported_once() {

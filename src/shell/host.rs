@@ -4,7 +4,7 @@ mod files;
 mod terminals;
 
 use super::process_settings::ProcessSettings;
-use crate::core::host::{HostEffect, HostEvent, TerminalId};
+use acpipe_model::host::{HostEffect, HostEvent, TerminalId};
 use files::FileAccesses;
 use std::collections::HashMap;
 use terminals::TerminalHandle;

@@ -18,11 +18,11 @@ pub use failure::causes;
 
 use super::inbox::EventSender;
 use super::recorder::ProcessRecorder;
-use crate::core::error::Error;
-#[cfg(not(feature = "http"))]
-use crate::core::error::ErrorKind;
-use crate::core::http::HttpRequest;
 use crate::core::hub::{AgentId, AgentInput, Exit};
+use acpipe_model::error::Error;
+#[cfg(not(feature = "http"))]
+use acpipe_model::error::ErrorKind;
+use acpipe_model::http::HttpRequest;
 use std::convert::Infallible;
 use tokio::sync::oneshot;
 

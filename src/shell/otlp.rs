@@ -10,7 +10,7 @@ mod spans;
 
 use super::drive::ReportSink;
 use crate::core::report::Report;
-use crate::core::secret::Secrets;
+use acpipe_model::secret::Secrets;
 use exporter::Exporter;
 use std::io;
 use std::sync::Arc;

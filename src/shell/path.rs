@@ -1,6 +1,6 @@
 //! Error messages for executables that exist but could not be started.
 
-use crate::core::error::{Error, ErrorKind};
+use acpipe_model::error::{Error, ErrorKind};
 use rustix::io::Errno;
 use std::io;
 use std::path::Path;

@@ -7,8 +7,8 @@
 use super::ownership::make_private;
 use super::regular;
 use super::store;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::quirks::Quirks;
+use acpipe_model::error::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

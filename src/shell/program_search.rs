@@ -2,7 +2,7 @@
 
 use super::discover::{self, LoginShell};
 use super::process_settings::ProcessSettings;
-use crate::core::transport::ProcessSpec;
+use acpipe_model::transport::ProcessSpec;
 use acpipe_protocol::wire::Program;
 use std::sync::Arc;
 use tokio::sync::mpsc::Sender;

@@ -4,9 +4,9 @@
 mod file;
 mod writer;
 
-use crate::core::error::clip;
-use crate::core::secret::Sender;
 use acpipe_json::frame::{Batch, Overlong};
+use acpipe_model::error::clip;
+use acpipe_model::secret::Sender;
 use acpipe_protocol::tape::{Direction, EventKind, Side, TapeEvent, TapeProcess};
 use bytes::Bytes;
 pub use file::open as open_tape;

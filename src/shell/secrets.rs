@@ -1,6 +1,6 @@
 //! Known secrets of this process.
 
-use crate::core::secret::Secrets;
+use acpipe_model::secret::Secrets;
 use std::ffi::OsString;
 
 /// Creates a list of known secrets with those of the environment of this process.

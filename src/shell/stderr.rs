@@ -2,8 +2,8 @@
 //! anything else sees them: of a tail or a single line, no later reader knows that it belongs to a key.
 
 use super::health::LiveHealth;
-use crate::core::cut::CUT;
-use crate::core::secret::KeyLines;
+use acpipe_model::cut::CUT;
+use acpipe_model::secret::KeyLines;
 use std::borrow::Cow;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;

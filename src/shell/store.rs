@@ -26,11 +26,11 @@ mod worker;
 mod writer;
 
 use crate::core::agent_session_record::AgentSessionRecord;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::session_id::{IdHolder, lexical};
 use crate::core::store::{Card, CardQuery, LogFile, Store};
 use crate::shell::{make_private, regular};
+use acpipe_model::error::{Error, ErrorKind};
 pub use file::ReadOnly;
 use file::{LockedLog, LogResources};
 pub use leftovers::{Swept, archived, sweep};

@@ -4,18 +4,18 @@
 //! Compiled for tests and with the feature `fake-agent`, which no release build enables.
 
 use crate::core::agent_definition::AgentDefinition;
-use crate::core::backend_options::BackendOptions;
 use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::decision::DecisionSource;
-use crate::core::error::Error;
 use crate::core::hub::{AgentInput, AgentSpec, OnLost, Settings};
-use crate::core::limits::{Limits, Timeout};
-use crate::core::policy::Policy;
 use crate::core::profile::Profile;
-use crate::core::secret::Secrets;
 use acpipe_json::frame::Batch;
+use acpipe_model::backend_options::BackendOptions;
+use acpipe_model::decision::DecisionSource;
+use acpipe_model::error::Error;
+use acpipe_model::limits::{Limits, Timeout};
+use acpipe_model::secret::Secrets;
+use acpipe_policy::Policy;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use serde::de::DeserializeOwned;

@@ -7,8 +7,8 @@
 mod updates;
 mod values;
 
-use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
+use acpipe_policy::Mode;
 use acpipe_protocol::wire::OfferedKind;
 use serde_json::{Value, json};
 

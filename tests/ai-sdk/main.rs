@@ -19,8 +19,8 @@ mod replay;
 mod transport;
 
 use acpipe::core::fold::Fold;
-use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
+use acpipe_policy::Mode;
 use generate::{ALLOW, REFUSE};
 use judge::Stream;
 use replay::{ReplayClient, Replayed};

@@ -3,8 +3,8 @@
 use crate::claude;
 use crate::generate::Dice;
 use crate::replay::Replayed;
-use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
+use acpipe_policy::Mode;
 
 /// One frame of so many is mangled.
 const ONE_OF: u64 = 12;

@@ -3,7 +3,7 @@
 use super::judge::{self, Stream};
 use super::replay::{ReplayClient, replay_to};
 use super::{PROFILES, generate, streams};
-use acpipe::core::policy::Mode;
+use acpipe_policy::Mode;
 use std::path::Path;
 
 /// Number of generated sessions that are compared.

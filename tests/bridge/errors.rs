@@ -4,7 +4,7 @@ use crate::evidence;
 use crate::harness::server::{Id, Server};
 use crate::harness::steps::{end, say, until_cancelled};
 use crate::harness::{FAKE_AGENT, claude};
-use acpipe::core::error::ErrorKind;
+use acpipe_model::error::ErrorKind;
 use serde_json::{Value, json};
 
 /// Evidence of an error kind.

@@ -10,7 +10,7 @@ pub mod stream;
 pub mod terminal;
 pub mod watchdog;
 
-use acpipe::core::builtin_agents;
+use acpipe_model::builtin_agents;
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::fs;

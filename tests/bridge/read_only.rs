@@ -5,7 +5,7 @@ mod values;
 
 use crate::harness::watchdog::Watched;
 use acpipe::cli::policy_of;
-use acpipe::core::policy::{Effect, Policy, Subject, ToolProperties};
+use acpipe_policy::{Effect, Policy, Subject, ToolProperties};
 use serde_json::value::to_raw_value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,8 +1,8 @@
 //! A store that outlives the hub, as a disk does.
 
-use acpipe::core::error::Error;
 use acpipe::core::store::{Card, CardQuery, LogFile, Store};
 use acpipe::testing::SharedCell;
+use acpipe_model::error::Error;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;

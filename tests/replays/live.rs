@@ -1,14 +1,14 @@
 //! Plays an agent's lines as a live session, and as the replay of one.
 
-use acpipe::core::acp::Acp;
-use acpipe::core::decision::{Decision, DecisionSource};
-use acpipe::core::dialect::{AgentCall, AgentLine, Child, Dialect as _, Outgoing, PromptPart};
-use acpipe::core::event::{AgentEvent, CallId};
 use acpipe::core::fold::Fold;
-use acpipe::core::policy::Subject;
 use acpipe::core::replay::Replay;
 use acpipe::core::turn::Turn;
 use acpipe::core::view::chunks::{ChunkSink, ChunkState};
+use acpipe_dialects::acp::Acp;
+use acpipe_model::decision::{Decision, DecisionSource};
+use acpipe_model::dialect::{AgentCall, AgentLine, Child, Dialect as _, Outgoing, PromptPart};
+use acpipe_model::event::{AgentEvent, CallId};
+use acpipe_policy::Subject;
 use acpipe_protocol::chunk::Chunk;
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -13,7 +13,7 @@
 mod generate;
 mod shell;
 
-use acpipe::core::policy::{Effect, Mode, Policy, Subject, ToolProperties};
+use acpipe_policy::{Effect, Mode, Policy, Subject, ToolProperties};
 use generate::{Dice, line, mutated};
 use serde_json::json;
 use shell::{Sandbox, Shell, ShellRun};
@@ -268,7 +268,7 @@ fn shell_check_finds_lines_that_run_another_command() {
 /// Shells read the judged line as the arguments that a terminal runs.
 #[test]
 fn shells_read_a_judged_line_as_the_executed_words() {
-    use acpipe::core::host::judged_line;
+    use acpipe_model::host::judged_line;
     let sandbox = Sandbox::new();
     let shells = Shell::installed(&sandbox);
     let mut dice = Dice::new(3);

@@ -2,10 +2,10 @@
 
 use super::disk::{Dice, Disk};
 use acpipe::core::client::{Command, History, Token};
-use acpipe::core::error::Error;
 use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use acpipe::testing::{RecordedChunk, RecordingClient, SettingsBuilder, messages, params};
+use acpipe_model::error::Error;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

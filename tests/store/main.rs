@@ -10,10 +10,10 @@ mod disk;
 mod drive;
 mod proportion;
 
-use acpipe::core::error::{Error, ErrorKind};
 use acpipe::core::log::Log;
 use acpipe::core::store::Store as _;
 use acpipe::testing::RecordedChunk;
+use acpipe_model::error::{Error, ErrorKind};
 use disk::{Dice, Disk, StoredLog};
 use drive::World;
 use serde_json::Value;

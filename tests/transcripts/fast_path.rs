@@ -8,12 +8,12 @@
 use crate::names;
 use acpipe::core::client::{Command, Notice, Reply, Token};
 use acpipe::core::client_sink::{ChunkAddress, ClientSink};
-use acpipe::core::error::Error;
 use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Hub};
 use acpipe::core::store::MemoryStore;
 use acpipe::testing::SettingsBuilder;
 use acpipe_json::frame::Batch;
+use acpipe_model::error::Error;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire;
 use serde_json::{Value, json};

@@ -21,8 +21,8 @@ mod verdicts;
 
 use acpipe::core::fold::Fold;
 use acpipe::core::hub::{MAY_NOT_ASK, RUN_NOTICES};
-use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
+use acpipe_policy::Mode;
 use permissions::{ALLOW, REFUSE};
 use replay::{ReplayClient, Replayed};
 use serde_json::Value;

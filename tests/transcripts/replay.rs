@@ -2,14 +2,14 @@
 
 use acpipe::core::client::{Command, Reply, Token};
 use acpipe::core::client_request::{ClientRequest, ClientRequestId};
-use acpipe::core::error::Error;
 use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub, Settings};
-use acpipe::core::policy::{Mode, Policy};
 use acpipe::core::profile::Profile;
 use acpipe::core::store::MemoryStore;
 use acpipe::testing::{self, RecordedChunk, RecordingClient, SettingsBuilder};
 use acpipe_json::to_raw;
+use acpipe_model::error::Error;
+use acpipe_policy::{Mode, Policy};
 use acpipe_protocol::tape::{Direction, FrameBody, Side, TapeFrame, TapeRecord, records};
 use acpipe_protocol::wire;
 use acpipe_protocol::wire::OfferedKind;

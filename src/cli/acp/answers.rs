@@ -4,9 +4,9 @@ use crate::core::acp_requests::{
     ElicitationSupport, QuestionRequest, permission, permission_answer, question, question_answer,
 };
 use crate::core::client_request::{ClientAnswer, ClientRequest, ErrorResponse};
-use crate::core::host::ClientHostRequest;
 use acpipe_json::rpc::code;
 use acpipe_json::to_raw;
+use acpipe_model::host::ClientHostRequest;
 use acpipe_protocol::wire::QuestionParams;
 use serde_json::{Value, json};
 

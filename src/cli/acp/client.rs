@@ -6,16 +6,11 @@ use super::errors::{with_methods_of_acp, write_error};
 use super::shown::{Form, Shown};
 use super::state::Sessions;
 use super::updates::Updates;
-use crate::core::acp_notification::AcpNotification;
 use crate::core::acp_requests::ElicitationSupport;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::decision::DecisionSource;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::methods::learn_secrets;
-use crate::core::secret::Secrets;
-use crate::core::update_run::UpdateRun;
 use crate::shell::{
     ClientAction, ClientConnection, ClientInput, FULL, Interrupt, Pressure, Recorder, hand_over,
     log_frames,
@@ -24,6 +19,11 @@ use acpipe_json::frame::{ClientFrame, Framing, Sniffed, sniff, sniff_all, write_
 use acpipe_json::rpc;
 use acpipe_json::rpc::{Message, NotAMessage};
 use acpipe_json::shallow;
+use acpipe_model::acp_notification::AcpNotification;
+use acpipe_model::decision::DecisionSource;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::secret::Secrets;
+use acpipe_model::update_run::UpdateRun;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::tape::Direction;
 use acpipe_protocol::wire::PromptWhenBusy;

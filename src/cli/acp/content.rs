@@ -1,6 +1,6 @@
 //! Content blocks of a prompt as parts of the stored message.
 
-use crate::core::error::{Error, invalid};
+use acpipe_model::error::{Error, invalid};
 use acpipe_protocol::wire::UserMessage;
 use serde_json::{Map, Value, json};
 

@@ -1,9 +1,9 @@
 //! Errors as responses to the client.
 
-use crate::core::error::{Error, ErrorKind};
 use acpipe_json::rpc;
 use acpipe_json::rpc::ErrorObject;
 use acpipe_json::to_raw;
+use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::acp::RESOURCE_NOT_FOUND;
 use acpipe_protocol::wire::TurnError;
 use serde_json::value::RawValue;

@@ -5,7 +5,7 @@ use super::client::AcpConnection;
 use super::errors::error_of;
 use super::receipts::receipt_text;
 use crate::core::client::Reply;
-use crate::core::error::{Error, ErrorKind};
+use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::wire;
 use acpipe_protocol::wire::{SessionResult, TurnSummary};
 use serde_json::value::RawValue;

@@ -4,12 +4,12 @@ use super::answers::convert;
 use super::client::AcpConnection;
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId, ErrorResponse};
-use crate::core::error::{Error, ErrorKind};
 use crate::shell::ClientAction;
 use acpipe_json::frame::write_framed;
 use acpipe_json::rpc;
 use acpipe_json::rpc::{RpcError, code};
 use acpipe_json::value;
+use acpipe_model::error::{Error, ErrorKind};
 use serde_json::value::RawValue;
 use tracing::debug;
 

@@ -1,6 +1,6 @@
 //! Updates that only clients with a capability may get.
 
-use crate::core::acp_notification::AcpNotification;
+use acpipe_model::acp_notification::AcpNotification;
 use serde_json::{Value, json};
 
 /// Updates that the client declared to show.

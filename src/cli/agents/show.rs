@@ -6,8 +6,8 @@ use super::listed::{AgentAvailability, AgentListing};
 use crate::cli::agent_definitions::named;
 use crate::cli::screen::ScreenContent;
 use crate::cli::screen::to_stdout;
-use crate::core::builtin_agents;
-use crate::core::shell_words;
+use acpipe_model::builtin_agents;
+use acpipe_model::shell_words;
 use std::io::{self, Write};
 
 /// Prints the definition of an agent, and where its program is.

@@ -1,8 +1,8 @@
 //! Versions of installed agents: what their programs print for `--version`.
 
-use crate::core::nested;
-use crate::core::transport::ProcessSpec;
 use crate::shell::{AgentStarter, NextLine};
+use acpipe_model::nested;
+use acpipe_model::transport::ProcessSpec;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;

@@ -1,6 +1,6 @@
 //! Permission options on the command line.
 
-use crate::core::policy::Mode;
+use acpipe_policy::Mode;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 

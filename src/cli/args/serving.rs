@@ -1,6 +1,6 @@
 //! Options for the files and terminals that acpipe serves to agents itself.
 
-use crate::core::host::HostServices;
+use acpipe_model::host::HostServices;
 use clap::{Args, ValueEnum};
 
 /// Files and terminals that acpipe serves to agents itself.

@@ -1,7 +1,7 @@
 //! Timeout options on the command line.
 
 use super::duration::duration;
-use crate::core::limits::{Limits, Timeout};
+use acpipe_model::limits::{Limits, Timeout};
 use clap::Args;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Offers of the agent in a session: its commands, models and modes.
 
-use crate::core::printable::printable;
-use crate::core::setting;
+use acpipe_model::printable::printable;
+use acpipe_model::setting;
 use serde_json::Value;
 
 /// Commands, models and modes of a session's agent.

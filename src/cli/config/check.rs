@@ -3,7 +3,7 @@
 use super::document::Located;
 use super::fault::{ConfigFault, KeyPath, PathStep};
 use super::schema::{Alternative, alternatives, words};
-use crate::core::policy::unknown;
+use acpipe_policy::unknown;
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 

@@ -4,7 +4,7 @@ use super::agents::{ResolutionContext, resolve};
 use super::source::{ConfigSource, FileOwner};
 use super::{UserFile, user_policy, write};
 use crate::core::agent_names::check_name;
-use crate::core::error::{Error, ErrorKind, invalid};
+use acpipe_model::error::{Error, ErrorKind, invalid};
 use serde_json::{Map, Value as Json};
 use std::io;
 use std::path::{Path, PathBuf};

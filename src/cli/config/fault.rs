@@ -1,6 +1,6 @@
 //! Faults in a configuration file, and the paths of the keys that have them.
 
-use crate::core::error::ErrorKind;
+use acpipe_model::error::ErrorKind;
 use std::fmt;
 
 /// Step of a path into a configuration file.

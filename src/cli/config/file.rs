@@ -1,9 +1,9 @@
 //! Types of the configuration file. The schema, the reader and the editor are derived from them.
 
 use super::values::{Answer, EnvTable, PresetName, Texts, TimeoutTable};
-use crate::core::asking::Asking;
-use crate::core::backend_options::{CommandInput, CommandOutput};
-use crate::core::policy::{Effect, Mode};
+use acpipe_model::asking::Asking;
+use acpipe_model::backend_options::{CommandInput, CommandOutput};
+use acpipe_policy::{Effect, Mode};
 use acpipe_protocol::wire::{McpServersByName, Protocol};
 #[cfg(test)]
 use schemars::JsonSchema;

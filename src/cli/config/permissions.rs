@@ -3,7 +3,7 @@
 use super::fault::{ConfigFault, KeyPath, PathStep};
 use super::file::{AgentPermissions, PermissionTable, RuleTable};
 use super::values::Texts;
-use crate::core::policy::{Effect, Mode, PRESETS, Policy, Preset, Rule, unknown};
+use acpipe_policy::{Effect, Mode, PRESETS, Policy, Preset, Rule, unknown};
 
 /// Adds a table of permissions to a policy: its rules are added, and its default replaces that of the
 /// policy. `label` is the prefix of the definition in verdicts, such as `agent "reviewer": `.

@@ -5,7 +5,7 @@ use super::document::{SyntaxError, TextPosition, TomlDocument};
 use super::fault::{ConfigFault, KeyPath, PathStep};
 use super::file::ConfigFile;
 use super::schema::schema;
-use crate::core::error::{Error, ErrorKind};
+use acpipe_model::error::{Error, ErrorKind};
 use serde_path_to_error::Segment;
 
 /// Owner of a configuration file.

@@ -2,7 +2,7 @@
 
 use super::tests_page::subject;
 use super::*;
-use crate::core::policy::Effect;
+use acpipe_policy::Effect;
 
 fn policy_at_home(text: &str) -> Result<Policy, String> {
     policy_of(text, Some("/home/me".into()))
@@ -462,7 +462,7 @@ fn trust_decides_whether_keys_of_a_project_have_effect() {
     // Without a working directory, and with the mode of the command line.
     let alone = load(&LoadArgs { cwd: None, ..args }).unwrap();
     assert!(alone.agent("p").is_none() && alone.project_file.is_none());
-    let mode = Some(crate::core::policy::Mode::Approve);
+    let mode = Some(acpipe_policy::Mode::Approve);
     let overridden = load(&LoadArgs { mode, ..args }).unwrap();
     assert_eq!(
         overridden.policy.judge(&subject("write", "a", "/w")).effect,

@@ -2,8 +2,8 @@
 //! below it.
 
 use super::policy_of;
-use crate::core::policy::{PRESETS, Policy, Subject, ToolProperties};
 use acpipe_json::to_raw;
+use acpipe_policy::{PRESETS, Policy, Subject, ToolProperties};
 use serde_json::json;
 
 const PAGE: &str = include_str!("../../../docs/guides/permissions.md");

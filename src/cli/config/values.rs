@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod schema;
 
-use crate::core::policy::{Effect, Preset};
+use acpipe_policy::{Effect, Preset};
 use acpipe_protocol::wire::Variables;
 #[cfg(test)]
 use schemars::JsonSchema;

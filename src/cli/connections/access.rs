@@ -2,7 +2,7 @@
 
 use super::setup::ClientAccess;
 use crate::core::client::{Command, Reply};
-use crate::core::error::{Error, ErrorKind};
+use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::wire::{ClientCapabilities, Done, OnDisconnect, Role};
 
 /// Handling of a call.

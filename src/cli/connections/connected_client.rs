@@ -2,15 +2,15 @@
 
 use super::face::Face;
 use super::setup::ClientAccess;
-use crate::core::acp_notification::AcpNotification;
 use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::decision::DecisionSource;
 use crate::core::deltas::TextDelta;
-use crate::core::error::Error;
-use crate::core::update_run::UpdateRun;
 use crate::shell::{ClientAction, ClientInput, FULL, OutputQueue, Pressure};
+use acpipe_model::acp_notification::AcpNotification;
+use acpipe_model::decision::DecisionSource;
+use acpipe_model::error::Error;
+use acpipe_model::update_run::UpdateRun;
 use acpipe_protocol::chunk::Chunk;
 use std::sync::Arc;
 

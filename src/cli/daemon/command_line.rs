@@ -7,7 +7,7 @@ use crate::cli::args::read_files::ReadFiles;
 use crate::cli::args::shared::PlaceArgs;
 use crate::cli::args::{AgentArgs, Cli, LimitArgs, Persist, ServeArgs, Verb};
 use crate::cli::{UsageError, load_config, persists, read_files};
-use crate::core::builtin_agents;
+use acpipe_model::builtin_agents;
 use clap::Parser as _;
 
 /// Checks that a client of the daemon has no option that concerns all clients.

@@ -5,8 +5,8 @@ use super::hello::{DaemonInfo, Hello, Purpose, SOCKET_VERSION, SessionOrigin, We
 use super::start::start;
 use super::start_options::StartVariables;
 use crate::cli::print_note;
-use crate::core::error::{Error, ErrorKind};
 use crate::shell::DaemonPlace;
+use acpipe_model::error::{Error, ErrorKind};
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

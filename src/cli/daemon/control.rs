@@ -2,7 +2,7 @@
 
 use super::connect::DaemonConnection;
 use super::hello::DaemonInfo;
-use crate::core::error::{Error, ErrorKind};
+use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::wire::PROTOCOL_VERSION;
 use anyhow::Context as _;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 use super::start_options::StartVariables;
 use crate::cli::agent_choice::StoredAgent;
 use crate::cli::args::read_files::ReadFiles;
-use crate::core::secret::{shown_arguments, shown_line};
+use acpipe_model::secret::{shown_arguments, shown_line};
 use serde::{Deserialize, Serialize};
 
 /// Version of these lines. Both sides must have the same.

@@ -3,8 +3,8 @@
 use super::command_line::ClientCommand;
 use super::connect::{DaemonConnection, connect_client};
 use super::hello::SessionOrigin;
-use crate::core::error::{Error, ErrorKind};
 use crate::shell::StdoutWriter;
+use acpipe_model::error::{Error, ErrorKind};
 use anyhow::Context as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind as IoErrorKind, Read, Write};

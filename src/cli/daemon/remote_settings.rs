@@ -8,9 +8,9 @@ use crate::cli::args::read_files::ReadFiles;
 use crate::cli::args::{AgentArgs, Verb};
 use crate::cli::connections::{ClientAccess, ClientFace, ConnectionSetup, Via};
 use crate::cli::{ContinuedSession, UsageError, settings};
-use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Settings;
-use crate::core::secret::Secrets;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::secret::Secrets;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -15,7 +15,7 @@ use crate::cli::config::UserFile;
 #[cfg(feature = "listen")]
 use crate::cli::http::check_free;
 use crate::cli::{UsageError, persists_with, print_note};
-use crate::core::secret::Secrets;
+use acpipe_model::secret::Secrets;
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 

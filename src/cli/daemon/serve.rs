@@ -11,13 +11,13 @@ use crate::cli::connections::{ConnectionSetup, Connections};
 use crate::cli::http::{ListenOptions, check_listen, listen};
 use crate::cli::telemetry::{Telemetry, check_telemetry};
 use crate::cli::{ContinuedSession, launch, print_note, settings, state_dir, store_for_clients};
-use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{Hub, Settings};
-use crate::core::secret::Secrets;
 use crate::shell::{
     Connector, DaemonListener, DaemonPlace, InProcessAgents, LoopOwner, LoopSetup, StdoutWriter,
     connections, detach, drive,
 };
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::secret::Secrets;
 use anyhow::Context as _;
 #[cfg(not(feature = "listen"))]
 use std::future::{Ready, ready};

@@ -3,10 +3,10 @@
 use super::hello::{DaemonInfo, Hello, LONGEST_HELLO, Purpose, SOCKET_VERSION, Welcome};
 use super::remote_settings::setup_of;
 use crate::cli::connections::{ClientAccess, ClientFace, ConnectionSetup, Via};
-use crate::core::error::{Error, ErrorKind};
-use crate::core::secret::Secrets;
 use crate::shell::{ClientChannel, ConnectionInput, ConnectionOutput, Connector, DaemonListener};
 use acpipe_json::frame::ClientFrames;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::secret::Secrets;
 use anyhow::Context as _;
 use bytes::BytesMut;
 use std::io;

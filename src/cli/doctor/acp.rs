@@ -2,13 +2,13 @@
 
 mod seen;
 
-use crate::core::acp::wants_sign_in;
-use crate::core::line_repair::{LineOutcome, LineReader, LostLine, read_again};
-use crate::core::transport::ProcessSpec;
 use crate::shell::{AgentStarter, DirectProcess, DirectProcessEnd, NextLine};
+use acpipe_dialects::acp::wants_sign_in;
 use acpipe_json::repair::Faults;
 use acpipe_json::rpc;
 use acpipe_json::rpc::{Message, RpcError};
+use acpipe_model::line_repair::{LineOutcome, LineReader, LostLine, read_again};
+use acpipe_model::transport::ProcessSpec;
 use seen::permission_answer;
 pub use seen::{ALLOWED_COMMAND, PROBE_FILE, Seen};
 use serde_json::value::RawValue;
@@ -29,7 +29,7 @@ impl Fault {
     fn of(error: &RpcError<'_>) -> Self {
         Self {
             code: error.code,
-            message: crate::core::error::clip(&error.message),
+            message: acpipe_model::error::clip(&error.message),
             wants_sign_in: wants_sign_in(error),
         }
     }
@@ -198,7 +198,7 @@ impl DoctorConnection {
 
     /// Returns why the agent ended, from its exit code and stderr.
     pub fn end_reason(&mut self) -> String {
-        let stderr = crate::core::cause::cause_or_last(&self.process.stderr());
+        let stderr = acpipe_model::cause::cause_or_last(&self.process.stderr());
         let end = match self.process.end() {
             Some(DirectProcessEnd::StartFailed(error)) => return error.message.clone(),
             Some(DirectProcessEnd::Exited(exit)) => match (exit.code, exit.signal) {

@@ -9,8 +9,8 @@ use super::program::find_program;
 use super::report::{Check, DoctorReport};
 use super::scratch::SessionDirectory;
 use super::subject::CheckedAgent;
-use crate::core::limits::Limits;
 use crate::shell::AgentStarter;
+use acpipe_model::limits::Limits;
 use serde_json::json;
 use std::path::Path;
 

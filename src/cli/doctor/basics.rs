@@ -4,14 +4,14 @@ use super::acp::{DoctorConnection, Fault, Outcome};
 use super::limits::ProbeLimits;
 use super::report::{Check, shown};
 use super::subject::CheckedAgent;
-use crate::core::acp::{initialize_request, initialize_result};
-use crate::core::asking::asking_fault;
-use crate::core::dialect::AgentServices;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::event::AgentInfo;
-use crate::core::setting;
-use crate::core::transport::ProcessSpec;
 use crate::shell::{AgentStarter, StopStep, Stopped};
+use acpipe_dialects::acp::{initialize_request, initialize_result};
+use acpipe_model::asking::asking_fault;
+use acpipe_model::dialect::AgentServices;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::event::AgentInfo;
+use acpipe_model::setting;
+use acpipe_model::transport::ProcessSpec;
 use acpipe_protocol::wire::AgentCapabilities;
 use serde_json::{Value, json, value::RawValue};
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub async fn initialize(
             }
         }
         outcome @ Outcome::NoAnswer(_) => {
-            let stderr = crate::core::cause::cause_or_last(&connection.stderr());
+            let stderr = acpipe_model::cause::cause_or_last(&connection.stderr());
             let stderr = stderr.map_or(String::new(), |line| format!("; its stderr: {line}"));
             let hint = acp_hint(spec);
             let hint = hint.unwrap_or_else(|| {
@@ -68,7 +68,7 @@ pub async fn initialize(
 
 /// Returns the command line that starts the same program as an ACP agent, if this one does not.
 fn acp_hint(spec: &ProcessSpec) -> Option<String> {
-    let line = crate::core::builtin_agents::hints::acp_command(&spec.command, &spec.args)?;
+    let line = acpipe_model::builtin_agents::hints::acp_command(&spec.command, &spec.args)?;
     Some(format!("did you mean `{line}`?"))
 }
 

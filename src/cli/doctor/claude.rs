@@ -5,8 +5,8 @@ use super::limits::ProbeLimits;
 use super::program::find_program;
 use super::report::{Check, DoctorReport, shown};
 use super::subject::CheckedAgent;
-use crate::core::limits::Limits;
 use crate::shell::{AgentStarter, DirectProcessEnd, NextLine};
+use acpipe_model::limits::Limits;
 use serde_json::json;
 use std::time::Instant;
 

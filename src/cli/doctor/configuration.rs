@@ -3,7 +3,7 @@
 use super::args::DoctorArgs;
 use crate::cli::config::{self, Config, LoadArgs};
 use crate::cli::state_dir;
-use crate::core::builtin_agents;
+use acpipe_model::builtin_agents;
 use anyhow::Context as _;
 
 /// Reads the configuration of the user and of the project.

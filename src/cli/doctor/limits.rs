@@ -1,6 +1,6 @@
 //! Time limits of `acpipe doctor`.
 
-use crate::core::limits::{Limits, Timeout};
+use acpipe_model::limits::{Limits, Timeout};
 use std::time::Duration;
 
 /// Limit of a wait that has none in the settings.

@@ -2,9 +2,9 @@
 
 use super::report::{Check, DoctorReport};
 use super::subject::CheckedAgent;
-use crate::core::error::ErrorKind;
-use crate::core::package_runner::package_runner;
 use crate::shell::AgentStarter;
+use acpipe_model::error::ErrorKind;
+use acpipe_model::package_runner::package_runner;
 use acpipe_protocol::wire::{FoundBy, Program};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use crate::cli::screen::ScreenContent;
 use crate::cli::screen::to_stdout;
 use crate::cli::styles::{BAD, GOOD, Styles, WARNING};
-use crate::core::secret::{Secrets, hide_in_value};
+use acpipe_model::secret::{Secrets, hide_in_value};
 use anstyle::Style;
 use serde::Serialize;
 use serde_json::{Map, Value, json};

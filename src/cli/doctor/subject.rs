@@ -6,15 +6,16 @@ use crate::cli::{UsageError, plain_settings};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_names::{AgentName, resolve};
 use crate::core::agent_spec::AgentSpec;
-use crate::core::backend_options::BackendOptions;
-use crate::core::builtin_agents::{self, BuiltinAgent};
 use crate::core::builtin_definition::{builtin_definition, profile_name};
 use crate::core::config::Settings;
-use crate::core::http::shown_url;
-use crate::core::nested;
-use crate::core::policy::Policy;
-use crate::core::secret::shown_arguments;
-use crate::core::transport::ProcessSpec;
+use acpipe_model::backend_options::BackendOptions;
+use acpipe_model::builtin_agents;
+use acpipe_model::builtin_agents::BuiltinAgent;
+use acpipe_model::http::shown_url;
+use acpipe_model::nested;
+use acpipe_model::secret::shown_arguments;
+use acpipe_model::transport::ProcessSpec;
+use acpipe_policy::Policy;
 use acpipe_protocol::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use anyhow::Context as _;
 use std::collections::BTreeMap;
@@ -106,7 +107,7 @@ impl CheckedAgent {
         let spec = &self.definition.spec;
         let words: Vec<&String> = std::iter::once(&spec.command).chain(&spec.args).collect();
         let words = shown_arguments(&words);
-        crate::core::shell_words::join(words.iter().map(String::as_str))
+        acpipe_model::shell_words::join(words.iter().map(String::as_str))
     }
 
     /// Describes an HTTP endpoint, which has no program. Nothing is sent to it.

@@ -1,7 +1,7 @@
 //! Answers of browsers to questions of the agent.
 
 use super::incoming::Ask;
-use crate::core::option_choice::choose;
+use acpipe_model::option_choice::choose;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Options of the HTTP server.
 
-use crate::core::secret::Secrets;
+use acpipe_model::secret::Secrets;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Failures of requests: an HTTP status, and plain text that the AI SDK shows, or JSON with the kind of the error.
 
-use crate::core::error::ErrorKind;
 use crate::shell::ConnectionError;
+use acpipe_model::error::ErrorKind;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;

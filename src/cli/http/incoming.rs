@@ -1,8 +1,8 @@
 //! Messages from the loop, as the HTTP server reads them.
 
 use super::failure::ProtocolError;
-use crate::core::event::OptionKind;
-use crate::core::option_choice::Choosable;
+use acpipe_model::event::OptionKind;
+use acpipe_model::option_choice::Choosable;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -2,7 +2,7 @@
 
 use crate::cli::columns::{columns, width};
 use crate::cli::styles::{Styles, link_target, plain};
-use crate::core::printable::printable;
+use acpipe_model::printable::printable;
 use anstyle::Style;
 use std::fmt::Write as _;
 

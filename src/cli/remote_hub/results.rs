@@ -2,8 +2,8 @@
 
 use super::requests::ExpectedResult;
 use crate::core::client::Reply;
-use crate::core::error::{Error, ErrorKind};
 use acpipe_json::rpc::RpcError;
+use acpipe_model::error::{Error, ErrorKind};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 

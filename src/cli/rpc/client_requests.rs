@@ -2,12 +2,12 @@
 
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientRequest, ClientRequestId, ErrorResponse};
-use crate::core::decision::DecisionSource;
-use crate::core::host::ClientHostRequest;
 use crate::shell::ClientAction;
 use acpipe_json as json;
 use acpipe_json::rpc;
 use acpipe_json::rpc::RpcError;
+use acpipe_model::decision::DecisionSource;
+use acpipe_model::host::ClientHostRequest;
 use acpipe_protocol::wire::CancelRequestParams;
 use serde_json::value::RawValue;
 

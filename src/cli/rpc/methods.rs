@@ -5,13 +5,13 @@
 
 use crate::cli::schema::{DISCOVER, openrpc};
 use crate::core::client::Command;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::methods::{Method, MethodVisitor, visit_methods};
-use crate::core::prompt_parts::too_many;
-use crate::core::unknown_fields;
 use acpipe_json::rpc;
 use acpipe_json::rpc::Message;
 use acpipe_json::{SMALL, check_input};
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::prompt_parts::too_many;
+use acpipe_model::unknown_fields;
 use acpipe_protocol::fields::Fields;
 use acpipe_protocol::has_schema::HasSchema;
 use acpipe_protocol::wire::UnknownFields;

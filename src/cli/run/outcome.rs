@@ -1,7 +1,7 @@
 //! Outcome of a turn: its exit code, and what follows from it.
 
-use crate::core::decision;
-use crate::core::error::ErrorKind;
+use acpipe_model::decision;
+use acpipe_model::error::ErrorKind;
 use acpipe_protocol::wire::TurnSummary;
 
 /// Returns the exit code for a summary.

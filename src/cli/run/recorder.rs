@@ -3,10 +3,10 @@
 use crate::cli::rpc::write_error;
 use crate::core::client::{Command, Reply};
 use crate::core::client_sink::ChunkAddress;
-use crate::core::error::Error;
 use crate::shell::{ClientAction, Recorder};
 use acpipe_json::rpc;
 use acpipe_json::to_raw;
+use acpipe_model::error::Error;
 use acpipe_protocol::tape::Direction;
 use serde_json::{Value, json};
 

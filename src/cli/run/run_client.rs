@@ -10,14 +10,14 @@ use crate::cli::remote_hub::shown_chunk;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::decision::DecisionSource;
 use crate::core::deltas::TextDelta;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::session::unstarted_summary;
 use crate::shell::{
     ClientAction, ClientConnection, ClientInput, Interrupt, OutputWait, running_now,
     stderr_has_room,
 };
+use acpipe_model::decision::DecisionSource;
+use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire;
 use serde_json::{Map, Value};

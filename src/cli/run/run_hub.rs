@@ -8,14 +8,14 @@ use crate::cli::remote_hub::DaemonHub;
 use crate::cli::telemetry::Telemetry;
 use crate::cli::{launch, state_dir};
 use crate::core::client_sink::ClientSink;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{Hub, Settings};
-use crate::core::secret::Secrets;
 use crate::core::store::Store;
 use crate::shell::{
     ClientConnection, InProcessAgents, LoopOwner, LoopSetup, Recorder, StoreEvents, drive,
     drive_remote,
 };
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::secret::Secrets;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 

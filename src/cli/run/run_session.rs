@@ -11,14 +11,14 @@ use crate::cli::{
     ContinuedSession, UsageError, directory, persists, print_note, sessions, state_dir,
 };
 use crate::core::agent_command::{AgentCommand, key_of_line};
-use crate::core::claude::CLAUDE;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Settings;
-use crate::core::secret::Secrets;
-use crate::core::secret::shown_words;
 use crate::core::session_id::{is_full, unnamed};
 use crate::core::store::{Card, OptionalStore, Store};
 use crate::shell::{MemorySessions, StoreEvents};
+use acpipe_dialects::claude::CLAUDE;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::secret::Secrets;
+use acpipe_model::secret::shown_words;
 use acpipe_protocol::wire::Protocol;
 use std::io::IsTerminal as _;
 

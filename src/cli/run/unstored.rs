@@ -1,6 +1,6 @@
 //! Failures of the store of a run that names no session: they are notes, not errors.
 
-use crate::core::error::Error;
+use acpipe_model::error::Error;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// The first failure, until it is shown.

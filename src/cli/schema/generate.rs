@@ -3,8 +3,8 @@
 use super::{DISCOVER, named};
 use crate::cli::config;
 use crate::core::client::Command;
-use crate::core::error::ErrorKind as Kind;
 use crate::core::methods::{Method, MethodVisitor, visit_methods};
+use acpipe_model::error::ErrorKind as Kind;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::fields::generate::entry;
 use acpipe_protocol::wire;

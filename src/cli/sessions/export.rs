@@ -6,12 +6,12 @@ mod markdown;
 use super::age::short;
 use super::args::{ExportContent, ExportFormat};
 use super::conversation::{Author, ConversationEntry};
-use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::profile::Profile;
 use crate::core::store::{Card, LogFile};
 use crate::shell::ReadOnly;
 use acpipe_json::value;
+use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::wire::ReplayEntry;
 use std::io::Write;
 

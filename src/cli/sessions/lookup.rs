@@ -1,9 +1,9 @@
 //! Lookup of a session by name and directory, and of the session that `run --continue` continues.
 
-use crate::core::error::{Error, ErrorKind};
 use crate::core::session_id::{IdHolder, ResolvedSession, resolve};
 use crate::core::store::Card;
 use crate::shell::{real_path, stored};
+use acpipe_model::error::{Error, ErrorKind};
 use anyhow::Context as _;
 use std::path::Path;
 

@@ -6,10 +6,10 @@ use super::{cards, directory, find};
 use crate::cli::columns::visible;
 use crate::cli::print_note;
 use crate::cli::screen::{ScreenContent, to_stdout};
-use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::store::Store as _;
 use crate::shell::{DiskSessions, Durability, archived, is_refused, read_only, sweep};
+use acpipe_model::error::{Error, ErrorKind};
 use jiff::Timestamp;
 use std::path::Path;
 

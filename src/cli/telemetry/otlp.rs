@@ -1,8 +1,8 @@
 //! Settings of the exporter, from the option and the variables `OTEL_*`.
 
 use crate::cli::UsageError;
-use crate::core::http::url_fault;
 use crate::shell::OtlpSettings;
+use acpipe_model::http::url_fault;
 use percent_encoding::percent_decode_str;
 
 /// Address of a collector on this machine.

@@ -4,8 +4,8 @@ use super::frames;
 use super::label::{Label, words};
 use super::row::{Dir, RowKind, RowSide};
 use super::timeline::{Timeline, TimelineFrame};
-use crate::core::error::{Error, ErrorKind};
 use acpipe_json::{to_raw, value};
+use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::tape;
 use acpipe_protocol::tape::{
     Direction, EventKind, FrameBody, TapeEvent, TapeHeader, TapeProcess, TapeRecord,

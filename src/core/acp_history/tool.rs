@@ -2,8 +2,8 @@
 
 use super::{Replay, own};
 use crate::core::acp_updates::content::{output, presented, text_output};
-use crate::core::event::ToolStatus;
 use acpipe_json::to_raw;
+use acpipe_model::event::ToolStatus;
 use serde_json::{Map, Value, json};
 
 impl Replay<'_, '_, '_> {

@@ -1,6 +1,6 @@
 //! Tool calls that were reported: which of them are open.
 
-use crate::core::event::ToolUpdate;
+use acpipe_model::event::ToolUpdate;
 use std::collections::{HashMap, HashSet};
 
 /// A tool call of the turn.

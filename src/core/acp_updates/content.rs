@@ -1,9 +1,9 @@
 //! Content blocks, and the content of tool calls.
 
-use crate::core::data_url::DataUrl;
-use crate::core::dialect::{ATTACHMENT, UNNAMED};
-use crate::core::event::Content;
 use acpipe_json::{to_raw, value};
+use acpipe_model::data_url::DataUrl;
+use acpipe_model::dialect::{ATTACHMENT, UNNAMED};
+use acpipe_model::event::Content;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

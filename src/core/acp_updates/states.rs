@@ -1,11 +1,11 @@
 //! ACP updates that replace earlier ones, on their way to the log: the log has each state in proportion to what is new
 //! in it, and the last one of each.
 
-use crate::core::acp_notification::AcpNotification;
 use crate::core::difference::added;
-use crate::core::event::{ToolUpdate, Update};
 use crate::core::output_budget::{OutputBudget, SMALL};
 use acpipe_json::text;
+use acpipe_model::acp_notification::AcpNotification;
+use acpipe_model::event::{ToolUpdate, Update};
 use acpipe_protocol::ui_chunk::UiChunk;
 
 /// Maximum number of states that are followed. Further ones are recorded at every change.
@@ -266,8 +266,8 @@ impl RecordedState {
 mod tests {
     use super::*;
     use crate::core::acp_updates::AcpUpdates;
-    use crate::core::event::Original;
     use acpipe_json as json;
+    use acpipe_model::event::Original;
     use serde_json::json;
     use serde_json::value::RawValue;
 

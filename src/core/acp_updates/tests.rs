@@ -4,7 +4,7 @@ pub(in crate::core) mod recordings;
 mod twins;
 
 use super::*;
-use crate::core::event::{ToolStatus, ToolUpdate};
+use acpipe_model::event::{ToolStatus, ToolUpdate};
 use agent_client_protocol_schema::v1::SessionUpdate;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

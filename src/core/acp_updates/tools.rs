@@ -3,9 +3,9 @@
 use super::AcpUpdates;
 use super::content;
 use super::writer::Put;
-use crate::core::event::{TerminalUpdate, ToolStatus, ToolUpdate};
-use crate::core::policy::KINDS;
 use acpipe_json::{JsonStr, Members, to_raw};
+use acpipe_model::event::{TerminalUpdate, ToolStatus, ToolUpdate};
+use acpipe_policy::KINDS;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;

@@ -1,8 +1,8 @@
 //! Output of ACP updates as JSON.
 
 use super::calls::Call;
-use crate::core::event::{MessagePiece, MessageRole};
 use acpipe_json::{JsonStr, Members, mended, to_raw};
+use acpipe_model::event::{MessagePiece, MessageRole};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

@@ -6,7 +6,7 @@ use crate::core::agent_command::public_key;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::{AgentSpec, identity};
 use crate::core::client::Token;
-use crate::core::event::AgentInfo;
+use acpipe_model::event::AgentInfo;
 
 /// View of an agent for its sessions.
 pub struct AgentAccess<'a> {

@@ -11,15 +11,16 @@ use super::specs::{self, Specs};
 use super::{AgentMachine, Renewal, timeouts};
 use crate::core::client::{ClientId, Reply, Token};
 use crate::core::client_request::{ClientAnswer, ClientRequestId};
-use crate::core::decision::{Decision, DecisionSource};
-use crate::core::dialect::{AgentAnswer, AgentCall, Child};
-use crate::core::dialects;
 use crate::core::effect::{AgentId, Effect, Measure};
-use crate::core::error::{Error, ErrorKind, out_of_order};
-use crate::core::event::{CallId, Elicitation};
-use crate::core::limits::Timeout;
-use crate::core::policy::{self, Subject};
-use crate::core::request_key::RequestKey;
+use acpipe_dialects as dialects;
+use acpipe_model::decision::{Decision, DecisionSource};
+use acpipe_model::dialect::{AgentAnswer, AgentCall, Child};
+use acpipe_model::error::{Error, ErrorKind, out_of_order};
+use acpipe_model::event::{CallId, Elicitation};
+use acpipe_model::limits::Timeout;
+use acpipe_model::request_key::RequestKey;
+use acpipe_policy as policy;
+use acpipe_policy::Subject;
 use acpipe_protocol::wire::{
     AuthenticateParams, UpdateEnvironmentParams, UpdateEnvironmentResult, Variables, WhenBusy,
 };

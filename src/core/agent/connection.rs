@@ -11,21 +11,21 @@ use super::process::Process;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
 use crate::core::client::Token;
-use crate::core::dialect::{
+use crate::core::effect::{AgentId, Effect};
+use crate::core::ids::Ids;
+use crate::core::shared::Shared;
+use acpipe_model::dialect::{
     AgentAnswer, AgentCall, AgentLine, AgentRequest, AgentText, Child, Dialect, DialectFacts,
     Noted, Outgoing, TextMeaning, TransportOrder,
 };
-use crate::core::effect::{AgentId, Effect};
-use crate::core::error::Error;
-use crate::core::event::{AgentEvent, AgentInfo, CallId, Exit};
-use crate::core::idle_timer::IdleTimer;
-use crate::core::ids::Ids;
-use crate::core::line_repair::UnusableLine;
-use crate::core::request_key::RequestKey;
-use crate::core::setting::SetCall;
-use crate::core::shared::Shared;
-use crate::core::transport::Transport;
-use crate::core::update_run::UpdateRun;
+use acpipe_model::error::Error;
+use acpipe_model::event::{AgentEvent, AgentInfo, CallId, Exit};
+use acpipe_model::idle_timer::IdleTimer;
+use acpipe_model::line_repair::UnusableLine;
+use acpipe_model::request_key::RequestKey;
+use acpipe_model::setting::SetCall;
+use acpipe_model::transport::Transport;
+use acpipe_model::update_run::UpdateRun;
 use acpipe_protocol::wire::{LineFaults, ProcessStatus, Program};
 use std::collections::HashMap;
 use std::time::Instant;

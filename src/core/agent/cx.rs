@@ -3,8 +3,8 @@
 use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::effect::Effect;
-use crate::core::error::Error;
 use crate::core::shared::Shared;
+use acpipe_model::error::Error;
 use acpipe_protocol::wire::{AgentState, AgentStateParams};
 use std::time::Instant;
 

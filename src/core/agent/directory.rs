@@ -7,10 +7,10 @@
 //! that, both processes would write the agent's stored session.
 
 use crate::core::agent_session_record::AgentSessionRecord;
-use crate::core::dialect::Child;
-use crate::core::event::{Original, Update};
-use crate::core::setting::merge_state;
 use acpipe_json::Members;
+use acpipe_model::dialect::Child;
+use acpipe_model::event::{Original, Update};
+use acpipe_model::setting::merge_state;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Instant;

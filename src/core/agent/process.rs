@@ -1,10 +1,10 @@
 //! Process of an agent, or another transport.
 
-use crate::core::dialect::{Child, Transport};
 use crate::core::effect::{AgentId, Effect, Measure};
-use crate::core::limits::{Limits, Timeout};
-use crate::core::process_health::ProcessHealth;
 use crate::core::stop::{Stop, StopAction};
+use acpipe_model::dialect::{Child, Transport};
+use acpipe_model::limits::{Limits, Timeout};
+use acpipe_model::process_health::ProcessHealth;
 use acpipe_protocol::wire::ProcessStatus;
 use std::time::{Duration, Instant};
 

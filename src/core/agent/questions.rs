@@ -4,20 +4,20 @@
 //! was decided, and the machine answers if the connection is still the same.
 
 use super::cx::AgentCx;
-use crate::core::acp_client::AcpRequest;
 use crate::core::answers;
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId, ErrorResponse};
 use crate::core::client_requests::{
     ClientRequests, NO_QUESTION_CAPABILITY, OpenRequest, OpenRequestKind, TOO_MANY_OPEN,
 };
-use crate::core::decision::{Decision, DecisionSource, elicitation_options};
-use crate::core::event::Elicitation;
 use crate::core::ids::AgentRef;
-use crate::core::request_key::RequestKey;
 use crate::core::shared::RequestOwner;
 use crate::core::timeout_error::millis;
 use crate::core::turn::Question;
+use acpipe_model::acp_client::AcpRequest;
+use acpipe_model::decision::{Decision, DecisionSource, elicitation_options};
+use acpipe_model::event::Elicitation;
+use acpipe_model::request_key::RequestKey;
 use acpipe_protocol::wire::{LedgerEntry, QuestionParams};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -266,12 +266,12 @@ fn withdraw(open: &OpenRequest, by: &DecisionSource, cx: &mut AgentCx<'_>) {
 mod tests {
     use super::*;
     use crate::core::clients::ClientDeclaration;
-    use crate::core::dialect::Child;
-    use crate::core::elicitation::ElicitationDetails;
     use crate::core::profile::Profile;
     use crate::core::shared::Shared;
     use crate::testing::{RecordingClient, SettingsBuilder};
     use acpipe_json::to_raw;
+    use acpipe_model::dialect::Child;
+    use acpipe_model::elicitation::ElicitationDetails;
     use serde_json::json;
 
     const CONNECTION: u64 = 3;

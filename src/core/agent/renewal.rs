@@ -9,7 +9,7 @@
 //! waiting call is answered.
 
 use crate::core::client::Token;
-use crate::core::error::Error;
+use acpipe_model::error::Error;
 use acpipe_protocol::wire::{BroughtBack, Recovery, UpdateEnvironmentResult};
 use std::collections::BTreeMap;
 
@@ -126,7 +126,7 @@ impl Renewal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::error::ErrorKind;
+    use acpipe_model::error::ErrorKind;
 
     #[test]
     fn prompts_that_were_queued_before_are_ahead_until_it_begins_again() {

@@ -3,12 +3,12 @@
 
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT};
-use crate::core::backend_options::BackendOptions;
 use crate::core::config::Settings;
-use crate::core::dialects;
-use crate::core::error::{Error, invalid};
-use crate::core::http::url_fault;
 use crate::core::options;
+use acpipe_dialects as dialects;
+use acpipe_model::backend_options::BackendOptions;
+use acpipe_model::error::{Error, invalid};
+use acpipe_model::http::url_fault;
 use acpipe_protocol::wire::{AgentSource, ConnectParams, Protocol};
 use std::path::Path;
 

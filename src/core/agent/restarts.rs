@@ -4,7 +4,7 @@
 //! start or stop anything, and knows neither the connection nor the clients: the machine says how the agent ended, and
 //! performs the start.
 
-use crate::core::error::{Error, ErrorKind};
+use acpipe_model::error::{Error, ErrorKind};
 use std::time::{Duration, Instant};
 
 /// Maximum number of consecutive restarts of an agent that completes no turn.

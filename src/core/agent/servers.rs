@@ -3,9 +3,9 @@
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
 use crate::core::config::Settings;
-use crate::core::error::Error;
-use crate::core::event::AgentInfo;
-use crate::core::mcp;
+use acpipe_model::error::Error;
+use acpipe_model::event::AgentInfo;
+use acpipe_model::mcp;
 use acpipe_protocol::wire::McpServer;
 
 /// Returns the MCP servers of a session, given those that it declares itself. Whether the agent can reach

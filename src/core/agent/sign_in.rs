@@ -6,8 +6,8 @@
 
 use super::specs::secrets;
 use crate::core::client::{Reply, Token};
-use crate::core::error::{Error, invalid, out_of_order};
-use crate::core::event::{AgentInfo, CallId};
+use acpipe_model::error::{Error, invalid, out_of_order};
+use acpipe_model::event::{AgentInfo, CallId};
 use acpipe_protocol::wire::{
     AuthVariable, AuthenticateParams, AuthenticateResult, Done, SignIn, Variables,
 };

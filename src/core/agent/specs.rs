@@ -6,8 +6,8 @@
 
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT, identity};
-use crate::core::error::{Error, ErrorKind, invalid};
-use crate::core::secret::{REDACTED, is_secret};
+use acpipe_model::error::{Error, ErrorKind, invalid};
+use acpipe_model::secret::{REDACTED, is_secret};
 use acpipe_protocol::wire::{
     AgentSource, AuthMethod, EnvironmentResult, SignIn, UpdateEnvironmentParams, Variables,
 };

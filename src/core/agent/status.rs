@@ -5,7 +5,7 @@
 
 use crate::core::client::Token;
 use crate::core::effect::AgentId;
-use crate::core::event::AgentInfo;
+use acpipe_model::event::AgentInfo;
 use acpipe_protocol::wire::{AgentState, AgentStatus, LineFaults, PeerInfo};
 
 /// `agent/status` calls that wait until all processes are measured.

@@ -9,7 +9,7 @@ use super::timeouts::SLOW_START;
 use super::{AgentMachine, State, TimeoutFailure, timeouts};
 use crate::core::client::Notice;
 use crate::core::config::Settings;
-use crate::core::limits::Limits;
+use acpipe_model::limits::Limits;
 use acpipe_protocol::wire::{AgentState, AgentStateParams};
 use std::time::{Duration, Instant};
 

@@ -2,8 +2,8 @@
 
 use super::{Fold, object};
 use crate::core::chunk_sink::ChunkSink;
-use crate::core::decision::DecisionSource;
 use acpipe_json::{Raw, to_raw};
+use acpipe_model::decision::DecisionSource;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire::QuestionAction;
 use serde_json::value::RawValue;

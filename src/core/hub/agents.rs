@@ -4,9 +4,9 @@ use crate::core::agent::{AgentMachine, Call, Connection, DEFAULT_AGENT};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::client::ClientId;
 use crate::core::effect::AgentId;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::event::CallId;
 use crate::core::ids::AgentRef;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::event::CallId;
 use acpipe_protocol::wire::AgentSource;
 use std::collections::{BTreeMap, BTreeSet};
 

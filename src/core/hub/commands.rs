@@ -17,8 +17,8 @@ use super::Hub;
 use super::cx::HubCx;
 use super::router::{panics, storage};
 use crate::core::client::{Command, Reply, Token};
-use crate::core::error::{Error, out_of_order};
-use crate::core::setting::Setting;
+use acpipe_model::error::{Error, out_of_order};
+use acpipe_model::setting::Setting;
 use acpipe_protocol::wire;
 
 impl Hub {

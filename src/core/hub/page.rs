@@ -1,6 +1,6 @@
 //! Sizes of pages.
 
-use crate::core::error::{Error, invalid};
+use acpipe_model::error::{Error, invalid};
 
 /// Maximum and default number of messages in a page.
 pub(super) const MESSAGES: (u32, u32) = (1000, 100);

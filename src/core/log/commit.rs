@@ -2,8 +2,8 @@
 
 use super::storage::{BRIEF, LogStorage};
 use super::{Log, storage_error};
-use crate::core::error::Error;
 use crate::core::store::AppendProgress;
+use acpipe_model::error::Error;
 use std::io;
 use std::time::Duration;
 

@@ -3,10 +3,10 @@
 use super::index::{Message, Source};
 use super::record::{LogLine, chunk_prefix};
 use super::{Log, TurnState, storage_error};
-use crate::core::error::Error;
 use crate::core::fold::Fold;
 use crate::core::profile::Profile;
 use acpipe_json::{shallow_stored, string_len, value};
+use acpipe_model::error::Error;
 use acpipe_protocol::wire::LedgerEntry;
 use memchr::memmem::Finder;
 use serde::Deserialize;

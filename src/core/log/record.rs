@@ -2,8 +2,8 @@
 
 use crate::core::agent_command::AgentCommand;
 use crate::core::agent_session_record::AgentSessionRecord;
-use crate::core::setting::ChosenSettings;
 use crate::core::shared_value::SharedValue;
+use acpipe_model::setting::ChosenSettings;
 use acpipe_protocol::wire::{LedgerEntry, Recovery, SessionOptions, TurnSummary};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -7,9 +7,9 @@
 //! again; until it answers, clients receive nothing that the disk does not have.
 
 use super::{LARGE, storage_error};
-use crate::core::error::Error;
 use crate::core::store::{AppendProgress, LogFile, Write};
 use acpipe_json::write_json_within;
+use acpipe_model::error::Error;
 use serde::Serialize;
 use std::io;
 use std::ops::Range;

@@ -2,10 +2,10 @@
 
 use super::index::Source;
 use super::{Log, storage_error};
-use crate::core::acp_notification::AcpNotification;
-use crate::core::error::Error;
-use crate::core::update_run::UpdateRun;
 use acpipe_json::{string_len, to_raw};
+use acpipe_model::acp_notification::AcpNotification;
+use acpipe_model::error::Error;
+use acpipe_model::update_run::UpdateRun;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;

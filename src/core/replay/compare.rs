@@ -1,7 +1,7 @@
 //! Comparison of a replayed history with the stored one.
 
 use super::ReplayedMessages;
-use crate::core::error::Error;
+use acpipe_model::error::Error;
 use serde_json::Value;
 
 /// Returns the position of the first replayed message that follows the stored ones. The stored messages must

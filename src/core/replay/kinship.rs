@@ -6,7 +6,7 @@
 
 use super::ReplayedMessages;
 use super::compare::text;
-use crate::core::error::Error;
+use acpipe_model::error::Error;
 use memchr::memmem;
 use serde_json::Value;
 

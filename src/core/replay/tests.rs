@@ -1,10 +1,10 @@
 //! Tests of replayed histories and the messages built from them.
 
 use super::*;
-use crate::core::acp::Acp;
-use crate::core::dialect::{AgentLine, Child, Dialect as _, Outgoing};
-use crate::core::event::{AgentEvent, Content};
+use acpipe_dialects::acp::Acp;
 use acpipe_json::{JsonStr, Members};
+use acpipe_model::dialect::{AgentLine, Child, Dialect as _, Outgoing};
+use acpipe_model::event::{AgentEvent, Content};
 use serde_json::Value;
 
 /// Returns the messages of a history given as ACP updates.

@@ -1,8 +1,8 @@
 //! User messages of a replay: converts the content blocks of a prompt back to the parts of a `UIMessage`.
 
-use crate::core::dialect::{ATTACHMENT, UNNAMED};
-use crate::core::event::{Content, MessagePiece, Original};
 use acpipe_json::{JsonStr, Surrogates, value};
+use acpipe_model::dialect::{ATTACHMENT, UNNAMED};
+use acpipe_model::event::{Content, MessagePiece, Original};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::value::RawValue;

@@ -3,8 +3,8 @@
 
 use super::{Conversation, SessionRequest};
 use crate::core::cx::Cx;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::limits::Timeout;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::limits::Timeout;
 use tracing::warn;
 
 /// Frees the session from a turn that does not end. If no other turn runs in the agent process, the agent

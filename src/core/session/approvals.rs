@@ -1,10 +1,10 @@
 //! Approvals of tool calls. An approval also covers the file or terminal request by which the call is carried out, so
 //! that no client is asked twice, and such a request covers the call.
 
-use crate::core::decision::{Decision, DecisionSource};
-use crate::core::event::OptionKind;
-use crate::core::policy::{Effect, Subject, Verdict, runs_script};
 use crate::core::turn::UnapprovedRun;
+use acpipe_model::decision::{Decision, DecisionSource};
+use acpipe_model::event::OptionKind;
+use acpipe_policy::{Effect, Subject, Verdict, runs_script};
 use acpipe_protocol::wire::LedgerEntry;
 use std::collections::VecDeque;
 
@@ -213,7 +213,7 @@ fn is_change(kind: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::event::PermissionOption;
+    use acpipe_model::event::PermissionOption;
 
     fn wanted(kind: &str, path: &str, command: Option<&str>) -> Subject {
         let paths = [path].into_iter().filter(|path| !path.is_empty());

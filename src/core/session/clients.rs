@@ -3,10 +3,10 @@
 use super::SessionMachine;
 use crate::core::client::ClientId;
 use crate::core::cx::Cx;
-use crate::core::decision::DecisionSource;
-use crate::core::error::{Error, invalid, out_of_order};
 use crate::core::presence::session_clients;
 use crate::core::subscribers::Participation;
+use acpipe_model::decision::DecisionSource;
+use acpipe_model::error::{Error, invalid, out_of_order};
 use acpipe_protocol::wire::{AttachParams, AttachResult, OnDisconnect, Role};
 
 impl SessionMachine {

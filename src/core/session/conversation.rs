@@ -13,12 +13,7 @@ pub mod updates;
 use crate::core::client::{ClientId, Notice};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::event::CallId;
-use crate::core::host::HostServices;
-use crate::core::idle_timer::IdleTimer;
 use crate::core::ids::AgentRef;
-use crate::core::limits::Timeout;
 use crate::core::log::Log;
 use crate::core::metrics::Counters;
 use crate::core::session::output::SessionOutput;
@@ -35,6 +30,11 @@ use crate::core::session::turns::SessionTurns;
 use crate::core::terms::{CallerTerms, Terms};
 use crate::core::timeout_error::TimedOut;
 use crate::core::turn::{TurnEvent, TurnView as _};
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::event::CallId;
+use acpipe_model::host::HostServices;
+use acpipe_model::idle_timer::IdleTimer;
+use acpipe_model::limits::Timeout;
 use acpipe_protocol::wire;
 use acpipe_protocol::wire::{
     Protocol, Recovery, SessionActivity, SessionInfo, SessionOptions, SessionResult, SessionStage,

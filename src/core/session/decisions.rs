@@ -14,10 +14,10 @@ pub mod unapproved_runs;
 pub mod updated_call;
 
 use crate::core::cx::Cx;
-use crate::core::decision::Decision;
-use crate::core::host::Ticket;
 use crate::core::session::approvals::Approvals;
 use crate::core::session::{Conversation, UndeliveredFeedback};
+use acpipe_model::decision::Decision;
+use acpipe_model::host::Ticket;
 
 /// Maximum size of feedback kept for the next prompt, in bytes. Further feedback stays undelivered.
 const MAX_LATE_FEEDBACK: usize = 256 << 10;

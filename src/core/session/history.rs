@@ -1,10 +1,10 @@
 //! History of a session: its stored chunks and messages. Functions over the log and the output.
 
 use super::SessionOutput;
-use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::log::{Log, Record};
 use crate::core::profile::Profile;
 use acpipe_json::value;
+use acpipe_model::error::{Error, ErrorKind, invalid};
 use acpipe_protocol::wire;
 use serde_json::{Map, Value};
 use std::ops::Range;

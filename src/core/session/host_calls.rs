@@ -10,11 +10,11 @@ mod servers;
 
 mod serving;
 use crate::core::client::ClientId;
-use crate::core::client_answer::ClientAnswer;
 use crate::core::client_request::{ClientRequest, ClientRequestId};
-use crate::core::error::Error;
-use crate::core::host::{ClientHostRequest, HostAnswer, HostRequest, Ticket};
-use crate::core::request_key::RequestKey;
+use acpipe_model::client_answer::ClientAnswer;
+use acpipe_model::error::Error;
+use acpipe_model::host::{ClientHostRequest, HostAnswer, HostRequest, Ticket};
+use acpipe_model::request_key::RequestKey;
 pub use call::NewCall;
 use call::{Forwarded, HostCall, HostStage};
 pub(super) use call::{options, tool};

@@ -1,7 +1,7 @@
 //! Sessions that serve one `execute` call: the call is tried again after a crash of its agent.
 
-use crate::core::error::{Error, ErrorKind};
 use acpipe_json::to_raw;
+use acpipe_model::error::{Error, ErrorKind};
 use serde_json::json;
 use std::time::{Duration, Instant};
 

@@ -8,13 +8,13 @@ use super::terms::WatchedSession;
 use super::{RequiredSettings, SessionAgents, SessionMachine, SessionRequest, Stage};
 use crate::core::client::{Reply, Token};
 use crate::core::cx::Cx;
-use crate::core::dialect::AgentCall;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::event::CallId;
-use crate::core::limits::Timeout;
 use crate::core::log::Record;
-use crate::core::setting::{SetCall, Setting};
 use acpipe_json::Members;
+use acpipe_model::dialect::AgentCall;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::event::CallId;
+use acpipe_model::limits::Timeout;
+use acpipe_model::setting::{SetCall, Setting};
 use acpipe_protocol::wire::{Memory, Rung, Strategy};
 
 fn forget_call(call: Option<CallId>, cx: &mut Cx<'_>) {

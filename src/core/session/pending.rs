@@ -1,9 +1,9 @@
 //! Pending settings of a session: those that a client waits for, and those that a restore sets again.
 
 use crate::core::client::Token;
-use crate::core::error::Error;
-use crate::core::event::CallId;
-use crate::core::setting::Setting;
+use acpipe_model::error::Error;
+use acpipe_model::event::CallId;
+use acpipe_model::setting::Setting;
 use acpipe_protocol::wire::{NotRestored, Recovery, SessionOptions};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

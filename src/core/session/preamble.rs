@@ -1,7 +1,7 @@
 //! Text that acpipe puts before a prompt: the instructions of the agent, and messages that the agent does not
 //! remember.
 
-use crate::core::dialect::PromptPart;
+use acpipe_model::dialect::PromptPart;
 use std::borrow::Cow;
 
 /// Text to be put before the next prompt of a session.

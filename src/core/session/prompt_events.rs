@@ -3,12 +3,12 @@
 
 use crate::core::client::Token;
 use crate::core::cx::Cx;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{CallId, TurnEnd};
 use crate::core::session::restore::ListPage;
 use crate::core::session::{Queued, SessionMachine};
 use crate::core::terms::CallerTerms;
 use crate::core::turn_ending::Ending;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::event::{CallId, TurnEnd};
 use acpipe_protocol::wire::{SteerParams, SteerResult, Strategy};
 
 #[derive(Debug, Clone, Copy)]

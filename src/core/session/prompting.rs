@@ -12,11 +12,6 @@ pub mod turn_flow;
 use crate::core::agent::connection::Call;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
-use crate::core::dialect::AgentCall;
-use crate::core::error::{Error, ErrorKind, out_of_order};
-use crate::core::event::CallId;
-use crate::core::limits::Timeout;
-use crate::core::prompt_parts::{parts_for, prompt_parts};
 use crate::core::session::one_shot::OneShot;
 use crate::core::session::turns::AbandonedPrompt;
 use crate::core::session::{Conversation, Decisions, Queued, Running, SessionRequest, Stage};
@@ -24,6 +19,11 @@ use crate::core::terms::CallerTerms;
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
 use acpipe_json::{Raw, to_raw};
+use acpipe_model::dialect::AgentCall;
+use acpipe_model::error::{Error, ErrorKind, out_of_order};
+use acpipe_model::event::CallId;
+use acpipe_model::limits::Timeout;
+use acpipe_model::prompt_parts::{parts_for, prompt_parts};
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire::{
     PromptParams, PromptWhenBusy, Rung, SteerParams, SteerResult, Strategy,

@@ -5,10 +5,10 @@ use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequestId};
 use crate::core::client_requests::RequestEnd;
 use crate::core::cx::Cx;
-use crate::core::error::Error;
-use crate::core::event::{Elicitation, LostCall, Permission};
-use crate::core::host::{HostAnswer, HostRequest, Ticket};
-use crate::core::request_key::RequestKey;
+use acpipe_model::error::Error;
+use acpipe_model::event::{Elicitation, LostCall, Permission};
+use acpipe_model::host::{HostAnswer, HostRequest, Ticket};
+use acpipe_model::request_key::RequestKey;
 use serde_json::value::RawValue;
 use tracing::debug;
 

@@ -6,15 +6,16 @@
 //! known to `restoring.rs`.
 
 use super::pending::PendingSettings;
-use crate::core::dialects::traits;
 use crate::core::difference::added_value;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::log::{Identity, Log};
 use crate::core::output_budget::{FRAME, OutputBudget, SMALL, size};
-use crate::core::setting::{self, ChosenSettings, Setting, merge_state};
 use crate::core::shared_value::SharedValue;
 use crate::core::terms::own_lists;
+use acpipe_dialects::traits;
 use acpipe_json::{Members, value};
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::setting;
+use acpipe_model::setting::{ChosenSettings, Setting, merge_state};
 use acpipe_protocol::wire::{NotRestored, Protocol, SessionOptions, SettingValue};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};

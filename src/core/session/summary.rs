@@ -1,12 +1,12 @@
 //! Summary of a turn, for every outcome.
 
 use super::Running;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{StopReason, TurnEnd};
 use crate::core::turn::Turn;
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks;
 use acpipe_json::value;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::event::{StopReason, TurnEnd};
 use acpipe_protocol::wire::{Omitted, TurnError, TurnSummary};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

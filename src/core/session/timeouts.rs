@@ -2,8 +2,8 @@
 
 use super::{Conversation, Running};
 use crate::core::cx::Cx;
-use crate::core::error::Error;
-use crate::core::limits::Timeout;
+use acpipe_model::error::Error;
+use acpipe_model::limits::Timeout;
 use std::time::Duration;
 
 /// Resets the idle timer on output that is not an update of the session: output of the session's own

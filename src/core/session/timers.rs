@@ -13,11 +13,11 @@ use super::{Conversation, HostCalls, Prompting, SessionMachine, Stage};
 use crate::core::agent::connection::Connection;
 use crate::core::client::Token;
 use crate::core::cx::Cx;
-use crate::core::error::Error;
-use crate::core::limits::Timeout;
 use crate::core::log::disk_timeout;
-use crate::core::secret::Secrets;
 use crate::core::turn_ending::Ending;
+use acpipe_model::error::Error;
+use acpipe_model::limits::Timeout;
+use acpipe_model::secret::Secrets;
 use acpipe_protocol::wire::Waiting;
 use std::time::{Duration, Instant};
 

@@ -4,9 +4,9 @@
 use super::{Conversation, Stage};
 use crate::core::client::Token;
 use crate::core::cx::Cx;
-use crate::core::error::Error;
-use crate::core::limits::Timeout;
 use crate::core::timeout_error::MORE_TIME;
+use acpipe_model::error::Error;
+use acpipe_model::limits::Timeout;
 use std::time::Duration;
 
 /// Returns `true` if a call waits for the session to open, or for its turn to begin or end.

@@ -1,11 +1,11 @@
 //! Stored conversation that an agent without memory receives with each prompt.
 
 use super::SessionOutput;
-use crate::core::backend_options::HistoryLimit;
-use crate::core::dialect::Transcript;
-use crate::core::error::Error;
 use crate::core::log::{MessagePart, Reader};
 use crate::core::profile::Profile;
+use acpipe_model::backend_options::HistoryLimit;
+use acpipe_model::dialect::Transcript;
+use acpipe_model::error::Error;
 use serde_json::Value;
 
 /// Maximum number of bytes of the log that are read for one prompt; reading delays all other sessions.

@@ -1,6 +1,6 @@
 //! User feedback on a request that the agent's protocol cannot carry.
 
-use crate::core::decision::{Feedback, late_feedback};
+use acpipe_model::decision::{Feedback, late_feedback};
 use acpipe_protocol::wire::LedgerEntry;
 use serde::Serialize;
 

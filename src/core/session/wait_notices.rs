@@ -3,11 +3,11 @@
 use super::{Conversation, Stage};
 use crate::core::agent::connection::Connection;
 use crate::core::cx::Cx;
-use crate::core::idle_timer::format_duration;
-use crate::core::limits::Timeout;
 use crate::core::retry::Pause;
-use crate::core::secret::Secrets;
 use crate::core::timeout_error::{last_of_stderr, waiting};
+use acpipe_model::idle_timer::format_duration;
+use acpipe_model::limits::Timeout;
+use acpipe_model::secret::Secrets;
 use acpipe_protocol::wire::{Party, Waiting};
 use std::time::{Duration, Instant};
 

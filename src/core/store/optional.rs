@@ -4,8 +4,8 @@
 use super::volatile::MemoryLog;
 use super::{AppendProgress, Card, CardQuery, LogFile, Store, Write};
 use crate::core::agent_session_record::AgentSessionRecord;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::session_id::IdHolder;
+use acpipe_model::error::{Error, ErrorKind};
 use std::fmt;
 use std::io;
 use std::ops::Range;

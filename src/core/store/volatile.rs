@@ -1,7 +1,7 @@
 //! In-memory store, which lasts as long as the program: `--persist never`.
 
 use super::{Card, CardQuery, Count, LogFile, Store, Write};
-use crate::core::error::Error;
+use acpipe_model::error::Error;
 use std::io;
 use std::ops::Range;
 

@@ -3,7 +3,7 @@
 use crate::core::client::{ClientId, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ClientSink, ClientSinks};
-use crate::core::error::Error;
+use acpipe_model::error::Error;
 use std::collections::VecDeque;
 use std::mem::discriminant;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use super::call_ids::hash;
 use super::tools::Judgement;
-use crate::core::event::{ToolUpdate, Update};
+use acpipe_model::event::{ToolUpdate, Update};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};

@@ -7,7 +7,7 @@
 
 mod rename;
 
-use crate::core::event::ToolUpdate;
+use acpipe_model::event::ToolUpdate;
 pub use rename::{OpenTurns, Renamed, with_asked_call_id, with_call_id, with_call_id_of_chunk};
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

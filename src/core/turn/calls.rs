@@ -3,8 +3,8 @@
 
 use super::call_ids::CallState;
 use super::{AgentIds, Call, SUMMARY_LIMIT, Subagent, Turn, TurnView};
-use crate::core::event::ToolUpdate;
-use crate::core::host::TerminalView;
+use acpipe_model::event::ToolUpdate;
+use acpipe_model::host::TerminalView;
 use acpipe_protocol::wire::{ToolCall, ToolResult};
 
 impl Turn {

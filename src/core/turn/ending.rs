@@ -1,8 +1,8 @@
 //! End of a turn and of its attempts.
 
 use super::{SettleReason, Turn, TurnEvent, TurnView};
-use crate::core::error::Error;
-use crate::core::event::{StopReason, TurnEnd};
+use acpipe_model::error::Error;
+use acpipe_model::event::{StopReason, TurnEnd};
 
 impl Turn {
     /// Ends the turn with the agent's answer; `cancelled` is `true` if the client requested a cancel.

@@ -2,8 +2,8 @@
 //!
 //! Owns them. It may not report anything to the view: it says which context figures are new.
 
-use crate::core::event::TurnEnd;
 use acpipe_json::{Members, to_raw, value};
+use acpipe_model::event::TurnEnd;
 use acpipe_protocol::wire::TokenUsage;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -1,8 +1,8 @@
 //! Messages of a turn: the text of the answer, and whether there is output for the user.
 
 use super::SUMMARY_LIMIT;
-use crate::core::event::{MessagePiece, MessageRole};
 use acpipe_json::{JsonStr, Surrogates};
+use acpipe_model::event::{MessagePiece, MessageRole};
 
 #[derive(Debug, Default)]
 pub struct Messages {

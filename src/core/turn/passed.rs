@@ -6,9 +6,9 @@
 use super::call_ids::CallState as CallStage;
 use super::tools::{RunKind, SettleReason, UnapprovedRun};
 use super::{SUMMARY_LIMIT, TurnEvent, TurnView};
-use crate::core::event::call_id;
-use crate::core::policy::{Subject, ToolProperties};
 use acpipe_json::{JsonStr, text, to_raw, value};
+use acpipe_model::event::call_id;
+use acpipe_policy::{Subject, ToolProperties};
 use acpipe_protocol::ui_chunk::UiChunk;
 use acpipe_protocol::wire::{AskedTool, ToolCall, ToolResult};
 use serde_json::value::RawValue;

@@ -2,10 +2,10 @@
 
 use super::tools::Judgement;
 use super::{Question, Subagents, Tools, Turn, TurnView, UnapprovedRun};
-use crate::core::decision::Decision;
-use crate::core::elicitation::ElicitationDetails;
-use crate::core::event::{Permission, ToolUpdate};
-use crate::core::policy::Subject;
+use acpipe_model::decision::Decision;
+use acpipe_model::elicitation::ElicitationDetails;
+use acpipe_model::event::{Permission, ToolUpdate};
+use acpipe_policy::Subject;
 use acpipe_protocol::wire::{AskedTool, OfferedOption};
 
 impl Turn {

@@ -1,11 +1,11 @@
 //! Subagents of a turn. Each has a turn of its own, kept out of the main text.
 
 use super::{AgentIds, Question, SettleReason, Turn, TurnEvent, TurnView};
-use crate::core::decision::Decision;
-use crate::core::elicitation::ElicitationDetails;
-use crate::core::event::{Original, Permission, ToolUpdate, Update};
-use crate::core::policy::Subject;
 use acpipe_json::value;
+use acpipe_model::decision::Decision;
+use acpipe_model::elicitation::ElicitationDetails;
+use acpipe_model::event::{Original, Permission, ToolUpdate, Update};
+use acpipe_policy::Subject;
 use acpipe_protocol::wire::OfferedOption;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

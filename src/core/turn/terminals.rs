@@ -1,11 +1,11 @@
 //! Terminals of a turn: those that the agent runs itself and those that acpipe runs for it.
 
 use super::{TurnEvent, TurnView};
-use crate::core::event::TerminalUpdate;
-use crate::core::host::TerminalView;
 use crate::core::output_budget::FRAME;
-use crate::core::tail::{Tail, end};
 use acpipe_json::{Members, value};
+use acpipe_model::event::TerminalUpdate;
+use acpipe_model::host::TerminalView;
+use acpipe_model::tail::{Tail, end};
 use serde_json::{Map, Value};
 
 #[derive(Debug, Default)]

@@ -9,8 +9,8 @@ mod unapproved_runs;
 
 use super::call_ids::CallState;
 use super::{AgentIds, TurnEvent, TurnView};
-use crate::core::event::{ToolStatus, ToolUpdate};
 use acpipe_json::JsonStr;
+use acpipe_model::event::{ToolStatus, ToolUpdate};
 use acpipe_protocol::wire::{ToolCall, ToolResult};
 pub use call::{Call, CallChange};
 use call::{Noted, ReportProgress};

@@ -1,8 +1,8 @@
 //! Handling of updates, in the order in which the agent reports them.
 
 use super::{Turn, TurnEvent, TurnView};
-use crate::core::event::{MessagePiece, MessageRole, Original, Update};
 use acpipe_json::JsonStr;
+use acpipe_model::event::{MessagePiece, MessageRole, Original, Update};
 use acpipe_protocol::ui_chunk::UiChunk;
 use serde_json::value::RawValue;
 

@@ -16,9 +16,9 @@ mod terminals;
 
 pub use crate::core::chunk_sink::ChunkSink;
 use crate::core::deltas::Deltas;
-use crate::core::event::Original;
 use crate::core::turn::{Call, CallChange, SettleReason, Terminal, TurnEvent, TurnView};
 use acpipe_json::{JsonStr, Members, Raw, to_raw};
+use acpipe_model::event::Original;
 use acpipe_protocol::chunk::{Chunk, DataKind, Named};
 use blocks::Blocks;
 use calls::ShownCall;

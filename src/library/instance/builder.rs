@@ -3,12 +3,8 @@
 use super::Acpipe;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
-use crate::core::backend_options::BackendOptions;
 use crate::core::config::{OnLost, Settings};
-use crate::core::error::ErrorKind;
-use crate::core::host::HostServices;
 use crate::core::hub::Hub;
-use crate::core::limits::{Limits, Timeout};
 use crate::core::profile::Profile;
 use crate::core::store::Store;
 use crate::library::agent_config::AgentConfig;
@@ -27,6 +23,10 @@ use crate::shell::{
     DiskSessions, Durability, Launch, LoginShell, LoopOwner, LoopSetup, MemorySessions,
     StoreEvents, check_state, drive, own_secrets, read_profiles,
 };
+use acpipe_model::backend_options::BackendOptions;
+use acpipe_model::error::ErrorKind;
+use acpipe_model::host::HostServices;
+use acpipe_model::limits::{Limits, Timeout};
 use acpipe_protocol::wire::{
     AgentSource, ClientCapabilities, McpServer, Protocol, SessionOptions, Variables,
 };
@@ -393,7 +393,7 @@ fn plain_settings(cwd: String) -> Settings {
         // Only the demo agent is started by it, and that is not part of the library.
         own_program: "acpipe".to_owned(),
         quirks: BTreeMap::new(),
-        policy: crate::core::policy::Policy::default(),
+        policy: acpipe_policy::Policy::default(),
         profile: Profile::default(),
         cwd,
         id_prefix: format!(

@@ -81,9 +81,9 @@ pub fn known_places(lookup: &dyn Fn(&str) -> Option<OsString>, windows: bool) ->
 mod tests {
     use super::super::{CommandSearch, MAX_LISTED_PLACES};
     use super::*;
-    use crate::core::claude::CLAUDE;
-    use crate::core::error::{Error, ErrorKind};
-    use crate::core::transport::ProcessSpec;
+    use acpipe_dialects::claude::CLAUDE;
+    use acpipe_model::error::{Error, ErrorKind};
+    use acpipe_model::transport::ProcessSpec;
     use acpipe_protocol::wire::{Protocol, Variables};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;

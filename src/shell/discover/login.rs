@@ -1,9 +1,9 @@
 //! The `PATH` of the user's login shell.
 
-use crate::core::transport::ProcessSpec;
 use crate::shell::process_settings::ProcessSettings;
 use crate::shell::supervised::{Pipes, Supervised};
 use crate::shell::supervisor::codec::{SupervisorEvent, SupervisorOrder};
+use acpipe_model::transport::ProcessSpec;
 use acpipe_protocol::wire::Protocol;
 use std::convert::Infallible;
 use std::ffi::OsStr;

@@ -2,16 +2,16 @@
 //! requirements on a transport.
 
 use super::{ClientConnection, Shell};
-use crate::core::http::shown_url;
 use crate::core::hub::{AgentId, AgentInput, HubCx};
-use crate::core::secret::shown_arguments;
-use crate::core::transport::Transport;
 use crate::shell::agent::{self, AgentHandle};
 use crate::shell::files;
 use crate::shell::in_process;
 use crate::shell::loopback;
 use crate::shell::recorder::ProcessRecorder;
 use crate::shell::supervisor::codec::SupervisorOrder;
+use acpipe_model::http::shown_url;
+use acpipe_model::secret::shown_arguments;
+use acpipe_model::transport::Transport;
 use std::time::Instant;
 
 impl Shell {

@@ -13,8 +13,8 @@ mod tests;
 mod tests_escapes;
 mod write;
 
-use crate::core::error::{Error, ErrorKind};
-use crate::core::host::{Access, HostAnswer, HostEvent, Ticket};
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::host::{Access, HostAnswer, HostEvent, Ticket};
 use cap_std::fs::{OpenOptions, OpenOptionsExt as _};
 pub use place::Roots;
 use rustix::fs::OFlags;

@@ -2,12 +2,12 @@
 //! its output.
 
 use super::files::{Roots, system_text};
-use crate::core::error::{Error, ErrorKind};
-use crate::core::host::{HostEvent, TerminalExit, TerminalId, TerminalSpec};
 use crate::shell::process_settings::ProcessSettings;
 use crate::shell::supervised::Supervised;
 use crate::shell::supervisor::KILL_LIMIT;
 use crate::shell::supervisor::codec::{SupervisorEvent, SupervisorOrder};
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::host::{HostEvent, TerminalExit, TerminalId, TerminalSpec};
 use bytes::BytesMut;
 use cap_std::fs::MetadataExt as _;
 use rustix::io::Errno;

@@ -2,13 +2,13 @@
 
 use super::failure::{is_permanent, not_sent, timed_out};
 use super::{Cut, retry_after};
-use crate::core::error::{Error, ErrorKind};
-use crate::core::http::{HttpHead, HttpHeader, HttpLine, HttpRequest, HttpRetry, shown_url};
 use crate::core::hub::{AgentId, AgentInput};
-use crate::core::limits::Timeout;
 use crate::shell::inbox::EventSender;
 use crate::shell::recorder::ProcessRecorder;
 use acpipe_json::frame::Batch;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::http::{HttpHead, HttpHeader, HttpLine, HttpRequest, HttpRetry, shown_url};
+use acpipe_model::limits::Timeout;
 use jiff::Timestamp;
 use reqwest::header::{
     CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,

@@ -1,8 +1,8 @@
 //! HTTP clients with their connection pools.
 
 use super::failure::causes;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::http::is_on_this_machine;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::http::is_on_this_machine;
 use reqwest::Client;
 use reqwest::redirect::Policy;
 use std::collections::BTreeMap;

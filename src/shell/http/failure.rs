@@ -1,9 +1,9 @@
 //! Errors of HTTP requests.
 
-use crate::core::error::{Error, ErrorKind};
-use crate::core::http::{HttpLimits, shown_url};
-use crate::core::idle_timer::format_duration;
-use crate::core::limits::Timeout;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::http::{HttpLimits, shown_url};
+use acpipe_model::idle_timer::format_duration;
+use acpipe_model::limits::Timeout;
 use std::error::Error as _;
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
 //! Listing and ending of processes by their launch mark.
 
 use super::{FoundRecord, LaunchRecord, MARK, launch_processes, records};
-use crate::core::printable::printable;
-use crate::core::secret::shown_arguments;
 use crate::shell::supervisor::tree::{self, Member};
 use crate::shell::supervisor::{KILL_LIMIT, LEFTOVERS_GRACE, SUPERVISOR};
+use acpipe_model::printable::printable;
+use acpipe_model::secret::shown_arguments;
 use rustix::process::Signal;
 use serde::Serialize;
 use std::collections::BTreeMap;

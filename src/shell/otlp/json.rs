@@ -1,6 +1,6 @@
 //! Pieces of OTLP in JSON.
 
-use crate::core::secret::Secrets;
+use acpipe_model::secret::Secrets;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 

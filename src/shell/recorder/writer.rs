@@ -1,10 +1,10 @@
 //! Thread of a recorder: splits messages into frames, redacts and shortens them, and writes the tape.
 
 use super::{RecorderCounters, RecorderEntry, RedactLine};
-use crate::core::cut::CUT;
-use crate::core::secret::Sender;
 use acpipe_json::frame::{ClientFrame, ClientFrames, lines};
 use acpipe_json::{shortened_raw, to_raw};
+use acpipe_model::cut::CUT;
+use acpipe_model::secret::Sender;
 use acpipe_protocol::tape::{
     Direction, EventKind, FrameBody, Side, TapeEvent, TapeFrame, TapeHeader, TapeProcess,
     TapeRecord, VERSION,

@@ -2,8 +2,8 @@
 
 use super::{DiskSessions, Durability, real_path};
 use crate::core::agent_session_record::AgentSessionRecord;
-use crate::core::error::Error;
 use crate::core::store::{CardQuery, LogFile, MemoryStore, Store};
+use acpipe_model::error::Error;
 use std::path::{Path, PathBuf};
 use tracing::warn;
 

@@ -1,6 +1,6 @@
 //! File names of session ids: every valid id has a name that stays within the directory.
 
-use crate::core::error::{Error, ErrorKind};
+use acpipe_model::error::{Error, ErrorKind};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Options with their named values, run in a repository whose configuration names a program for everything that git runs.
 
 use super::{Setup, World, allows, has, options, policies};
-use acpipe::core::policy::Policy;
+use acpipe_policy::Policy;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Programs that the documentation names as run because of the configuration alone.

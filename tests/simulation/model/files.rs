@@ -2,9 +2,9 @@
 
 use super::dice::Dice;
 use super::hostile;
-use acpipe::core::error::{Error, ErrorKind};
 use acpipe::core::hub::{AgentInput, Exit};
 use acpipe_json::frame::{Batch, Overlong};
+use acpipe_model::error::{Error, ErrorKind};
 
 /// Returns the events that deliver a file.
 pub fn lines(text: Vec<u8>) -> Vec<AgentInput> {

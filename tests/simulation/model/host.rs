@@ -2,8 +2,8 @@
 //! occurs; commands print a little and end at some time.
 
 use super::dice::Dice;
-use acpipe::core::error::{Error, ErrorKind};
-use acpipe::core::host::{Access, HostAnswer, HostEffect, HostEvent, TerminalExit, TerminalId};
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::host::{Access, HostAnswer, HostEffect, HostEvent, TerminalExit, TerminalId};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Running commands, and events that the hub has not received.

@@ -2,7 +2,7 @@
 
 use super::super::fault::{ConfigFault, KeyPath};
 use super::super::file::AgentTable;
-use crate::core::backend_options::{BackendOptions, HistoryLimit};
+use acpipe_model::backend_options::{BackendOptions, HistoryLimit};
 use acpipe_protocol::wire::Protocol;
 
 /// Returns the options of an agent: those that it extends, changed by its own keys.

@@ -7,7 +7,7 @@ mod projects;
 use super::*;
 use crate::cli::config::source::FileOwner;
 use crate::cli::config::{Config, combine};
-use crate::core::error::Error;
+use acpipe_model::error::Error;
 
 const HOME: &str = "/home/me";
 

@@ -1,8 +1,8 @@
 //! JSON schema of the values that are parsed by hand.
 
 use super::{EnvTable, PresetName, TimeoutTable};
-use crate::core::limits::Timeout;
-use crate::core::policy::PRESETS;
+use acpipe_model::limits::Timeout;
+use acpipe_policy::PRESETS;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;

@@ -1,8 +1,9 @@
 //! Messages that an agent sent, and the answer to its permission requests.
 
 use super::{Fault, Response};
-use crate::core::setting::{self, merge_state};
 use acpipe_json::{Members, to_raw};
+use acpipe_model::setting;
+use acpipe_model::setting::merge_state;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -2,7 +2,7 @@
 
 use super::prompt_view::{PromptView, short};
 use super::{NextStep, until};
-use crate::core::elicitation;
+use acpipe_model::elicitation;
 use acpipe_protocol::wire::QuestionParams;
 use serde_json::{Map, Value, json};
 

@@ -1,10 +1,10 @@
 //! Recorded ACP agents: their updates as messages, converted to updates and read again.
 
-use crate::core::acp::updates::read_line;
 use crate::core::acp_history::updates_of;
 use crate::core::acp_updates::tests::recordings::{lines, recordings};
-use crate::core::event::AgentEvent;
 use crate::core::replay::Replay;
+use acpipe_dialects::acp::updates::read_line;
+use acpipe_model::event::AgentEvent;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

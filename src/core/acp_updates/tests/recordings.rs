@@ -3,9 +3,9 @@
 
 use super::parse;
 use crate::core::acp_updates::AcpUpdates;
-use crate::core::claude::frames::Frames;
-use crate::core::event::AgentEvent;
 use crate::core::replay::Replay;
+use acpipe_dialects::claude::frames::Frames;
+use acpipe_model::event::AgentEvent;
 use acpipe_protocol::claude::Frame;
 use serde_json::Value;
 use serde_json::value::RawValue;

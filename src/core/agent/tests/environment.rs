@@ -2,9 +2,9 @@
 
 use super::fixture::{Fixture, On};
 use crate::core::client::Token;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::secret::REDACTED;
 use On::{Connect, Disconnect, Exit, Idle, Need, Ready, StartFailed, UpdateEnvironment, Wait};
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::secret::REDACTED;
 use acpipe_protocol::wire::{Memory, Recovery, Rung};
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -3,13 +3,13 @@
 use crate::core::agent::{AgentCx, AgentMachine};
 use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::dialect::{Child, TransportOrder};
 use crate::core::effect::{AgentId, Effect};
-use crate::core::error::Error;
 use crate::core::ids::AgentRef;
 use crate::core::shared::Shared;
-use crate::core::transport::Transport;
 use crate::testing::SettingsBuilder;
+use acpipe_model::dialect::{Child, TransportOrder};
+use acpipe_model::error::Error;
+use acpipe_model::transport::Transport;
 use acpipe_protocol::chunk::Chunk;
 use std::time::Instant;
 

@@ -2,8 +2,8 @@
 
 use crate::core::client::{Notice, Reply};
 use crate::core::effect::Effect;
-use crate::core::error::Error;
-use crate::core::transport::Transport;
+use acpipe_model::error::Error;
+use acpipe_model::transport::Transport;
 use serde_json::Value;
 
 pub(super) fn notice(notice: &Notice) -> String {

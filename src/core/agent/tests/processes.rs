@@ -1,12 +1,12 @@
 //! Tests of agents with a process for each session: the end of one process does not affect the others.
 
 use super::fixture::{Fixture, On};
-use crate::core::dialect::{AgentCall, Opening, SessionSetup};
 use crate::core::effect::AgentId;
-use crate::core::event::CallId;
-use crate::core::secret::Secrets;
 use crate::testing::SettingsBuilder;
 use On::{Exit, Expedite, Measured, Need, Ready, StartFailed, Started, Status, Wait};
+use acpipe_model::dialect::{AgentCall, Opening, SessionSetup};
+use acpipe_model::event::CallId;
+use acpipe_model::secret::Secrets;
 use acpipe_protocol::wire::SessionOptions;
 use std::time::{Duration, Instant};
 

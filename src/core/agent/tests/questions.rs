@@ -2,8 +2,8 @@
 
 use super::fixture::{Fixture, On};
 use crate::core::client_requests::MOST_OPEN_REQUESTS;
-use crate::core::error::{Error, ErrorKind};
 use On::{Ask, Client, Connect, Disconnect, Exit, Need, Ready, Wait, Withdraw};
+use acpipe_model::error::{Error, ErrorKind};
 use serde_json::json;
 use std::time::Duration;
 

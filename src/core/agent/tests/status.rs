@@ -1,8 +1,8 @@
 //! Tests of `agent/status` in every state.
 
 use super::fixture::{Fixture, On};
-use crate::core::secret::Secrets;
 use On::{Exit, Measured, Need, Ready, Started, Status};
+use acpipe_model::secret::Secrets;
 use acpipe_protocol::wire::AgentState;
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Tests of starts that take too long.
 
 use super::fixture::{Fixture, On};
-use crate::core::dialect::Child;
 use On::{Connect, Exit, Ready, Started, Wait};
+use acpipe_model::dialect::Child;
 use serde_json::json;
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
 //! Responses of agents to calls that are not about a turn: the handshake, sign-ins, closed and renamed sessions.
 
 use crate::core::agent::Call;
-use crate::core::event::{AgentInfo, CallId};
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::session::RestoreEvent;
+use acpipe_model::event::{AgentInfo, CallId};
 
 /// Completes the handshake and opens the agent's sessions.
 pub(super) fn agent_ready(

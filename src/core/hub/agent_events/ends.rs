@@ -3,14 +3,14 @@
 use super::AgentEvents;
 use super::answers::closed;
 use crate::core::agent::{AgentMachine, Call, ProcessEnd, Renewal, timeouts};
-use crate::core::dialect::{Child, TransportOrder};
-use crate::core::error::{Error, ErrorKind};
-use crate::core::event::Exit;
 use crate::core::hub::ClientId;
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::session::{SessionMachine, Stage};
+use acpipe_model::dialect::{Child, TransportOrder};
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::event::Exit;
 use acpipe_protocol::wire::{AgentState, OnDisconnect};
 
 impl AgentEvents {

@@ -1,26 +1,26 @@
 //! Messages of agents that acpipe does not interpret, passed on to clients that speak ACP. Owns the requests among them
 //! that are not answered.
 
-use crate::core::acp_client::AcpRequest;
 use crate::core::agent::Call;
 use crate::core::client::{ClientId, Notice, Reply};
-use crate::core::client_answer::{ClientAnswer, ErrorResponse};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::ClientSinks;
 use crate::core::clients::ClientDeclaration;
-use crate::core::decision::DecisionSource;
-use crate::core::dialect::AgentAnswer;
-use crate::core::error::ErrorKind;
-use crate::core::event::{CallId, ForwardReceived};
 use crate::core::hub::agents::Agents;
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
-use crate::core::request_key::RequestKey;
 use crate::core::shared::RequestOwner;
 use crate::core::turn::with_call_id;
 use acpipe_json::rpc::code;
 use acpipe_json::{Members, to_raw};
+use acpipe_model::acp_client::AcpRequest;
+use acpipe_model::client_answer::{ClientAnswer, ErrorResponse};
+use acpipe_model::decision::DecisionSource;
+use acpipe_model::dialect::AgentAnswer;
+use acpipe_model::error::ErrorKind;
+use acpipe_model::event::{CallId, ForwardReceived};
+use acpipe_model::request_key::RequestKey;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 

@@ -1,17 +1,17 @@
 //! Requests of agents to clients: permissions, elicitations, files and terminals, each passed to its session.
 
 use crate::core::agent::Call;
-use crate::core::decision::{Decision, DecisionSource};
-use crate::core::dialect::AgentAnswer;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{Elicitation, HostRequestReceived, Permission};
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
-use crate::core::limits::Timeout;
-use crate::core::policy::Effect;
 use crate::core::session::{RequestOfAgent, denies_question};
 use crate::core::sessions::Sessions;
+use acpipe_model::decision::{Decision, DecisionSource};
+use acpipe_model::dialect::AgentAnswer;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::event::{Elicitation, HostRequestReceived, Permission};
+use acpipe_model::limits::Timeout;
+use acpipe_policy::Effect;
 use tracing::{debug, warn};
 
 pub(super) fn url_completed(sessions: &mut Sessions, id: &str, cx: &mut HubCx<'_>) {

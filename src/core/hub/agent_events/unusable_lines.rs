@@ -2,12 +2,12 @@
 
 use super::AgentEvents;
 use super::readable::readable;
-use crate::core::dialect::{AgentLine, AgentText, Child, Noted, TextMeaning};
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
-use crate::core::line_repair::{LineOutcome, LineReader, LostLine};
 use acpipe_json::repair::Faults;
+use acpipe_model::dialect::{AgentLine, AgentText, Child, Noted, TextMeaning};
+use acpipe_model::line_repair::{LineOutcome, LineReader, LostLine};
 
 /// Largest message of a log line that is compared with the next line, in bytes.
 const MOST_COMPARED: usize = 1 << 20;

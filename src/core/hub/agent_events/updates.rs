@@ -2,13 +2,13 @@
 //! the calls, so that nothing behind it has the others.
 
 use crate::core::client_sink::ClientSinks;
-use crate::core::dialects::with_call_ids;
-use crate::core::event::{LostCall, Original, Update};
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::session::{Unapproved, UpdateOrigin};
 use crate::core::turn::{Renamed, with_call_id_of_chunk};
+use acpipe_dialects::with_call_ids;
+use acpipe_model::event::{LostCall, Original, Update};
 use acpipe_protocol::wire::Protocol;
 
 /// Routes an update that names no tool call. The hot path is an update of a running turn.

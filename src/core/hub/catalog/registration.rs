@@ -5,12 +5,12 @@ use super::searches::{ListedAgent, SearchAnswer};
 use crate::core::agent::requested_spec;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_names::check_name;
-use crate::core::builtin_agents;
 use crate::core::client::Token;
-use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::hub::agents::Agents;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
+use acpipe_model::builtin_agents;
+use acpipe_model::error::{Error, ErrorKind, invalid};
 use acpipe_protocol::wire;
 
 /// Maximum number of agents that clients define.

@@ -3,17 +3,18 @@
 use super::Catalog;
 use crate::core::agent::AgentMachine;
 use crate::core::agent_definition::AgentDefinition;
-use crate::core::builtin_agents::{self, BuiltinAgent};
 use crate::core::builtin_definition::builtin_definition;
 use crate::core::client::{ClientId, Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::effect::Effect;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::agents::Agents;
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
-use crate::core::transport::ProcessSpec;
+use acpipe_model::builtin_agents;
+use acpipe_model::builtin_agents::BuiltinAgent;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::transport::ProcessSpec;
 use acpipe_protocol::wire;
 use acpipe_protocol::wire::{FoundBy, Program};
 

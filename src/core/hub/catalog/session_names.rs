@@ -3,11 +3,11 @@
 use super::Catalog;
 use crate::core::client::ClientId;
 use crate::core::clients::{Clients, DefaultSession};
-use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::session_id::{IdHolder, resolve};
 use crate::core::store::is_same_directory;
+use acpipe_model::error::{Error, ErrorKind, invalid};
 use acpipe_protocol::wire::DEFAULT_SESSION;
 use std::path::Path;
 

@@ -5,12 +5,12 @@ use super::Catalog;
 use crate::core::agent::AgentSpec;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::cx::Cx;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::{Router, storage};
 use crate::core::ids::AgentRef;
 use crate::core::log::Identity;
 use crate::core::session::{SessionAgents, SessionMachine};
+use acpipe_model::error::{Error, ErrorKind};
 
 impl Catalog {
     /// Returns the session with this id, opening it from the store if necessary.
@@ -22,7 +22,7 @@ impl Catalog {
         if !router.sessions().contains_key(id) && router.store().has(id)? {
             self.reopen(router, id)?;
         }
-        let missing = || crate::core::error::no_session(id);
+        let missing = || acpipe_model::error::no_session(id);
         router.sessions_mut().get_mut(id).ok_or_else(missing)
     }
 
@@ -46,7 +46,7 @@ impl Catalog {
         act: impl FnOnce(&mut SessionMachine, &mut Cx<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.session(router, id)?;
-        let missing = || Err(crate::core::error::no_session(id));
+        let missing = || Err(acpipe_model::error::no_session(id));
         router.with(id, cx, act).unwrap_or_else(missing)
     }
 

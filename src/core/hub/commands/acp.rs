@@ -1,17 +1,17 @@
 //! Commands of clients that speak ACP.
 
-use crate::core::acp_client::{AcpCommand, AcpForward};
 use crate::core::agent::Call;
 use crate::core::client::{Reply, Token};
 use crate::core::client_sink::ClientSinks;
-use crate::core::dialect::AgentCall;
-use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::core::hub::agent_events::forwards::with_session;
 use crate::core::hub::agents::Agents;
 use crate::core::hub::catalog::Catalog;
 use crate::core::hub::history_reads::HistoryReads;
 use crate::core::hub::router::Router;
 use crate::core::turn::with_call_id;
+use acpipe_model::acp_client::{AcpCommand, AcpForward};
+use acpipe_model::dialect::AgentCall;
+use acpipe_model::error::{Error, ErrorKind, out_of_order};
 use acpipe_protocol::wire::Done;
 
 pub(super) fn acp_command(

@@ -1,13 +1,13 @@
 //! Commands on an agent: its connection, environment and sign-in.
 
 use crate::core::client::{Reply, Token};
-use crate::core::error::Error;
 use crate::core::hub::agent_events::AgentEvents;
 use crate::core::hub::catalog::Catalog;
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::lifecycle::total_limits::{self, CallPlace, GivenLimit, TotalLimits};
 use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
+use acpipe_model::error::Error;
 use acpipe_protocol::wire::{
     AgentParams, AuthenticateParams, ConnectParams, UpdateEnvironmentParams,
 };

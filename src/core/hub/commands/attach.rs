@@ -2,12 +2,12 @@
 
 use crate::core::client::{ClientId, Command, History, Reply, Token};
 use crate::core::client_sink::ClientSinks;
-use crate::core::error::{Error, ErrorKind, no_session};
 use crate::core::hub::catalog::Catalog;
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::{Router, room};
 use crate::core::presence;
 use crate::core::subscribers::Subscribers;
+use acpipe_model::error::{Error, ErrorKind, no_session};
 use acpipe_protocol::wire::{AttachParams, ClientsResult, Done, Role, SessionParams};
 
 /// Subscribes a client to a session, which is opened from the store if necessary, but not at its agent.

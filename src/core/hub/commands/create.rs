@@ -2,11 +2,11 @@
 
 use super::ensure::ensure;
 use crate::core::client::Token;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::catalog::Catalog;
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::lifecycle::total_limits::TotalLimits;
 use crate::core::hub::router::Router;
+use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::wire;
 use acpipe_protocol::wire::{Rung, Strategy};
 use serde_json::Map;

@@ -2,8 +2,6 @@
 
 use crate::core::agent::{Connection, Renewal, STOPPING, servers};
 use crate::core::client::{Reply, Token};
-use crate::core::dialects::traits;
-use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
 use crate::core::hub::catalog::{Catalog, agent_for, session_names};
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::lifecycle::total_limits::{self, CallPlace, GivenLimit, TotalLimits};
@@ -13,7 +11,10 @@ use crate::core::session::{
     Given, RequiredSettings, RestoreEvent, SessionAgents, SessionMachine, Stage, Waiter,
 };
 use crate::core::terms::own_lists;
-use crate::core::{mcp, options, output_schema};
+use crate::core::{options, output_schema};
+use acpipe_dialects::traits;
+use acpipe_model::error::{Error, ErrorKind, invalid, out_of_order};
+use acpipe_model::mcp;
 use acpipe_protocol::wire::{
     EnsureParams, McpServer, Memory, Recovery, Rung, SessionOptions, Strategy,
 };

@@ -4,7 +4,6 @@ use super::ensure::checked_options;
 use super::prompts;
 use super::sessions::close_session;
 use crate::core::client::Token;
-use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::hub::catalog::Catalog;
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::history_reads::HistoryReads;
@@ -14,6 +13,7 @@ use crate::core::log::Log;
 use crate::core::output_schema;
 use crate::core::session::{Prompting, SessionMachine};
 use crate::core::store::{MemoryStore, Store as _};
+use acpipe_model::error::{Error, ErrorKind, invalid};
 use acpipe_protocol::wire::{ExecuteParams, PromptParams, PromptWhenBusy, SessionOptions};
 use std::path::Path;
 

@@ -2,7 +2,6 @@
 
 use super::sessions::{clear_session, close_session, session_info};
 use crate::core::client::{History, Reply, Token};
-use crate::core::error::{Error, invalid};
 use crate::core::hub::agent_events::AgentEvents;
 use crate::core::hub::catalog::Catalog;
 use crate::core::hub::cx::HubCx;
@@ -11,6 +10,7 @@ use crate::core::hub::history_reads::messages::{MessageRead, WantedMessages};
 use crate::core::hub::page::{MESSAGES, limit};
 use crate::core::hub::router::Router;
 use crate::core::session::{Conversation, history};
+use acpipe_model::error::{Error, invalid};
 use acpipe_protocol::wire;
 
 /// Maximum and default number of chunks in a page.

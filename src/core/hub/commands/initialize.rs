@@ -1,14 +1,14 @@
 //! Implements `initialize`: what a client declares.
 
-use crate::core::acp_client::AcpClient;
 use crate::core::client::ClientId;
 use crate::core::clients::ClientDeclaration;
 use crate::core::effect::Effect;
-use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::hub::catalog::Catalog;
 use crate::core::hub::router::Router;
-use crate::core::printable::printable;
 use crate::core::profile::Profile;
+use acpipe_model::acp_client::AcpClient;
+use acpipe_model::error::{Error, ErrorKind, invalid};
+use acpipe_model::printable::printable;
 use acpipe_protocol::wire;
 use std::sync::Arc;
 

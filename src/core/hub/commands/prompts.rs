@@ -3,15 +3,15 @@
 use super::ensure::prepare_opening;
 use crate::core::agent::{Renewal, STOPPING};
 use crate::core::client::{Reply, Token};
-use crate::core::error::{Error, invalid, out_of_order};
 use crate::core::hub::catalog::Catalog;
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::history_reads::HistoryReads;
 use crate::core::hub::lifecycle::total_limits::{self, CallPlace, GivenLimit, TotalLimits};
 use crate::core::hub::router::{Router, next_prompt, room};
-use crate::core::prompt_parts::prompt_parts;
 use crate::core::session::{Queued, Stage};
-use crate::core::setting::Setting;
+use acpipe_model::error::{Error, invalid, out_of_order};
+use acpipe_model::prompt_parts::prompt_parts;
+use acpipe_model::setting::Setting;
 use acpipe_protocol::wire::{CancelParams, CancelResult, PromptParams, SteerParams};
 
 /// Maximum length of a turn id that a client may choose, in bytes. Each record of the turn contains it.

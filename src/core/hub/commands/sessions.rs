@@ -1,9 +1,7 @@
 //! Operations on whole sessions: describe, close, clear.
 
 use crate::core::agent::timeouts;
-use crate::core::agent_file::{AgentFile, FileAccess};
 use crate::core::client::{ClientId, Reply, Token};
-use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::catalog::Catalog;
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::history_reads::HistoryReads;
@@ -12,6 +10,8 @@ use crate::core::hub::router::Router;
 use crate::core::ids::AgentRef;
 use crate::core::session::SessionMachine;
 use crate::core::session::waits_for_start;
+use acpipe_model::agent_file::{AgentFile, FileAccess};
+use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::wire::{ClearSessionParams, Done, SessionInfo, SessionParams};
 
 pub(super) fn session_info(

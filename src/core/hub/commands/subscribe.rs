@@ -1,10 +1,10 @@
 //! Subscriptions of clients.
 
 use crate::core::client::ClientId;
-use crate::core::error::Error;
 use crate::core::hub::catalog::Catalog;
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::Router;
+use acpipe_model::error::Error;
 use acpipe_protocol::wire::SubscribeParams;
 
 /// Sets whether a client receives chunks: of one session, or of all sessions to which it is subscribed or

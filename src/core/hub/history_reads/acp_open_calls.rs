@@ -1,7 +1,7 @@
 //! Tool calls that an interrupted turn left open.
 
-use crate::core::acp_notification::AcpNotification;
 use crate::core::acp_updates::Put;
+use acpipe_model::acp_notification::AcpNotification;
 use serde_json::{Value, json};
 
 /// Tool calls without a final status, in the order of their starts.

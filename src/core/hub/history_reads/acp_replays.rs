@@ -2,16 +2,16 @@
 
 use super::acp_open_calls::OpenCalls;
 use crate::core::acp_history::updates_of;
-use crate::core::acp_notification::AcpNotification;
 use crate::core::client::{ClientId, Reply, Token};
 use crate::core::client_sink::{ClientSink, ClientSinks};
-use crate::core::error::Error;
 use crate::core::hub::catalog::{Catalog, session_names};
 use crate::core::hub::router::Router;
 use crate::core::hub::router::room::SessionHold;
 use crate::core::log::{MessagePart, Reader};
 use crate::core::profile::Profile;
 use crate::core::session::SessionMachine;
+use acpipe_model::acp_notification::AcpNotification;
+use acpipe_model::error::Error;
 use acpipe_protocol::wire::Done;
 use std::collections::VecDeque;
 use std::ops::Range;

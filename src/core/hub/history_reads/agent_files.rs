@@ -1,24 +1,24 @@
 //! Calls on the files in which agents store their sessions. The agents are not started. Owns the transports of these
 //! files, which belong to no agent.
 
-use crate::core::agent_file::{AgentFile, FileAccess};
 use crate::core::client::{ClientId, Reply, Token};
-use crate::core::dialects;
 use crate::core::effect::{AgentId, AgentInput, Effect};
-use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
-use crate::core::event::AgentEvent;
 use crate::core::hub::catalog::Catalog;
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::page::{MESSAGES, limit};
 use crate::core::hub::router::{Router, panics};
 use crate::core::ids::AgentRef;
-use crate::core::line_repair::{LineOutcome, LineReader, LostLine, read_again};
 use crate::core::replay::{Replay, ReplayedMessages};
 use crate::core::sanitize::sanitize;
-use crate::core::transport::Transport;
+use acpipe_dialects as dialects;
 use acpipe_json::frame::{Batch, lines};
 use acpipe_json::repair::Faults;
 use acpipe_json::shallow_line;
+use acpipe_model::agent_file::{AgentFile, FileAccess};
+use acpipe_model::error::{Error, ErrorKind, invalid, out_of_order};
+use acpipe_model::event::AgentEvent;
+use acpipe_model::line_repair::{LineOutcome, LineReader, LostLine, read_again};
+use acpipe_model::transport::Transport;
 use acpipe_protocol::wire;
 use acpipe_protocol::wire::{ListMessagesParams, ListMessagesResult};
 use std::collections::BTreeMap;

@@ -1,13 +1,13 @@
 //! Calls that are answered with messages, which are read in pieces.
 
 use crate::core::client::{Reply, Token};
-use crate::core::error::Error;
 use crate::core::hub::catalog::Catalog;
 use crate::core::hub::router::Router;
 use crate::core::log::{MessagePart, Reader};
 use crate::core::profile::Profile;
 use crate::core::session::SessionMachine;
 use crate::core::store::Count;
+use acpipe_model::error::Error;
 use acpipe_protocol::wire;
 use serde_json::Value;
 use std::ops::Range;

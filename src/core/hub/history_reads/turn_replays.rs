@@ -2,12 +2,12 @@
 
 use crate::core::client::{ClientId, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSinks};
-use crate::core::error::{Error, ErrorKind, invalid, no_session};
 use crate::core::hub::router::Router;
 use crate::core::hub::router::room::SessionHold;
 use crate::core::log::TurnState;
 use crate::core::sessions::Sessions;
 use crate::core::shared::Shared;
+use acpipe_model::error::{Error, ErrorKind, invalid, no_session};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;

@@ -3,13 +3,13 @@
 
 use crate::core::agent::timeouts;
 use crate::core::client::Token;
-use crate::core::error::{Error, invalid};
 use crate::core::hub::agents::Agents;
 use crate::core::hub::cx::HubCx;
 use crate::core::hub::router::{Router, panics};
 use crate::core::ids::AgentRef;
 use crate::core::session::is_awaited;
 use crate::core::sessions::Sessions;
+use acpipe_model::error::{Error, invalid};
 use acpipe_protocol::wire::LONGEST_TIMEOUT_MS;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

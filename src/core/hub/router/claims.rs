@@ -2,14 +2,14 @@
 
 use super::Router;
 use crate::core::agent_session_record::AgentSessionRecord;
-use crate::core::error::Error;
 use crate::core::hub::agents::Agents;
 use crate::core::hub::cx::HubCx;
-use crate::core::limits::Timeout;
 use crate::core::session::{RestoreEvent, SessionMachine, end_claim};
 use crate::core::sessions::Sessions;
 use crate::core::shared::{PendingStoreReply, StoreCall};
 use crate::core::store::{Card, CardQuery};
+use acpipe_model::error::Error;
+use acpipe_model::limits::Timeout;
 use tracing::warn;
 
 /// Begins the search for a session that is being restored.

@@ -2,8 +2,8 @@
 
 use super::Router;
 use crate::core::effect::Effect;
-use crate::core::host::HostEvent;
 use crate::core::hub::cx::HubCx;
+use acpipe_model::host::HostEvent;
 
 pub fn handle(router: &mut Router, event: HostEvent, cx: &mut HubCx<'_>) {
     router.hosting.host.handle_event(event, cx.now);

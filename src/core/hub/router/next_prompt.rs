@@ -5,11 +5,11 @@ use super::panics::catch_in_call;
 use super::room::make_room;
 use crate::core::agent::AgentSpec;
 use crate::core::agent_spec::identity;
-use crate::core::error::{Error, no_session, out_of_order};
 use crate::core::hub::agents::Agents;
 use crate::core::hub::cx::HubCx;
 use crate::core::ids::AgentRef;
 use crate::core::sessions::Sessions;
+use acpipe_model::error::{Error, no_session, out_of_order};
 use acpipe_protocol::wire::{AgentSource, Strategy};
 
 /// Sends the next prompts of a session that can take one. If its agent is lost, restores the session

@@ -16,10 +16,10 @@ use super::Router;
 use crate::core::client::Token;
 use crate::core::client_sink::ClientSinks;
 use crate::core::clients::Clients;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::cx::HubCx;
 use crate::core::session::SessionMachine;
 use crate::core::sessions::Sessions;
+use acpipe_model::error::{Error, ErrorKind};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 

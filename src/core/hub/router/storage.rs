@@ -5,13 +5,13 @@ use super::unfinished_turns::end_unfinished_turns;
 use super::{Router, claims};
 use crate::core::client::Reply;
 use crate::core::client_sink::ClientSinks;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::cx::HubCx;
 use crate::core::log::{Log, disk_timeout};
 use crate::core::sessions::Sessions;
 use crate::core::shared::{PendingStoreReply, Shared, StoreCall};
 use crate::core::store::Store;
 use acpipe_json::{to_raw, value};
+use acpipe_model::error::{Error, ErrorKind};
 use std::time::Instant;
 use tracing::warn;
 

@@ -1,11 +1,11 @@
 //! Turns whose end the log does not have, since acpipe exited before.
 
 use crate::core::chunk_sink::ChunkSink;
-use crate::core::dialects::dialect_of;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::fold::Fold;
 use crate::core::log::Log;
 use crate::core::view::chunks::show_error_facts;
+use acpipe_dialects::dialect_of;
+use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::chunk::Chunk;
 use tracing::warn;
 

@@ -1,13 +1,13 @@
 //! Tests of stored sessions that are replayed as ACP updates, piece by piece.
 
 use super::play::{HubClient, Play, params, settings};
-use crate::core::acp_client::AcpCommand;
 use crate::core::client::Command;
 use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Hub};
 use crate::core::store::MemoryStore;
 use acpipe_json::frame::Batch;
 use acpipe_json::to_raw;
+use acpipe_model::acp_client::AcpCommand;
 use acpipe_protocol::wire::{AgentParams, InitializeParams};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -233,6 +233,6 @@ fn replay_of_an_unknown_session_fails() {
     read_all(&mut play);
     assert_eq!(
         play.failed(call),
-        Some(crate::core::error::ErrorKind::SessionNotFound)
+        Some(acpipe_model::error::ErrorKind::SessionNotFound)
     );
 }

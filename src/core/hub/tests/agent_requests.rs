@@ -2,10 +2,11 @@
 
 use super::play::{HubClient, Play, params, settings};
 use crate::core::client::Command;
-use crate::core::host::HostServices;
 use crate::core::hub::{AgentId, Hub};
-use crate::core::policy::{self, Policy, Rule};
 use crate::core::store::MemoryStore;
+use acpipe_model::host::HostServices;
+use acpipe_policy as policy;
+use acpipe_policy::{Policy, Rule};
 use serde_json::{Value, json};
 use std::time::Instant;
 

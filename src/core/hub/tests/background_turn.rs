@@ -3,12 +3,12 @@
 use super::play::settings;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::error::Error;
 use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
 use crate::core::session::BACKGROUND_QUIET_LIMIT;
 use crate::core::store::MemoryStore;
 use acpipe_json::frame::Batch;
+use acpipe_model::error::Error;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire::{EnsureParams, Protocol};
 use std::time::{Duration, Instant};

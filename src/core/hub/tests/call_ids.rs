@@ -2,10 +2,11 @@
 
 use super::fixture::{A, Fixture};
 use crate::core::hub::HubCx;
-use crate::core::policy::{self, Mode, Policy};
 use crate::core::session::BACKGROUND_QUIET_LIMIT;
 use crate::core::store::MemoryStore;
 use crate::testing::SettingsBuilder;
+use acpipe_policy as policy;
+use acpipe_policy::{Mode, Policy};
 use serde_json::{Value, json};
 use std::time::Instant;
 

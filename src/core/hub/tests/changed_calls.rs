@@ -1,9 +1,10 @@
 //! Tests of calls that run otherwise than they were approved: with other facts, or after a refusal.
 
 use super::fixture::{A, Fixture};
-use crate::core::policy::{self, Mode, Policy};
 use crate::core::store::MemoryStore;
 use crate::testing::SettingsBuilder;
+use acpipe_policy as policy;
+use acpipe_policy::{Mode, Policy};
 use serde_json::{Value, json};
 use std::time::Instant;
 

@@ -3,9 +3,9 @@
 use super::play::{Play, params, settings};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::client::{Command, History};
-use crate::core::error::Error;
 use crate::core::hub::HubCx;
 use crate::core::store::{Card, CardQuery, LogFile, MemoryStore, Store, StoreEvent};
+use acpipe_model::error::Error;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 

@@ -4,12 +4,12 @@
 use super::play::{program, settings};
 use crate::core::client::{Command, History, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use crate::core::store::MemoryStore;
-use crate::core::transport::Transport;
 use acpipe_json::frame::Batch;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::transport::Transport;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire::Protocol;
 use serde::de::DeserializeOwned;

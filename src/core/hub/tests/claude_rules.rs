@@ -1,7 +1,7 @@
 //! Tests that rules make no tool call of Claude Code run looser or less visibly than it would without them.
 
 use super::hook_policy::Play;
-use crate::core::policy::{Effect, Mode, PRESETS, Policy, Rule};
+use acpipe_policy::{Effect, Mode, PRESETS, Policy, Rule};
 use serde_json::{Value, json};
 
 const BYPASS: &str = "bypassPermissions";

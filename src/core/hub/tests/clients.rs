@@ -4,11 +4,11 @@
 use super::fixture::{A, B, C, Fixture};
 use crate::core::client::{ClientId, Command, History, Notice};
 use crate::core::client_request::ErrorResponse;
-use crate::core::decision::DecisionSource;
 use crate::core::hub::HubCx;
 use crate::core::hub::{AgentInput, Exit};
 use crate::testing::{RecordingClient, SettingsBuilder, params};
 use acpipe_json::to_raw;
+use acpipe_model::decision::DecisionSource;
 use acpipe_protocol::wire::{DecidingClient, InitializeParams, StateParams};
 use serde_json::{Value, json};
 use std::time::Instant;

@@ -4,9 +4,9 @@
 use super::play::Play;
 use super::play::{program, settings};
 use crate::core::client::{Command, History};
-use crate::core::error::ErrorKind;
 use crate::core::hub::AgentInput;
 use crate::core::store::MemoryStore;
+use acpipe_model::error::ErrorKind;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 

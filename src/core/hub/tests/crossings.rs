@@ -4,9 +4,9 @@
 use super::play::settings;
 use super::play::{Play, params};
 use crate::core::client::{Command, History};
-use crate::core::error::{Error, ErrorKind};
 use crate::core::store::{Card, CardQuery, LogFile, MemoryStore, Store};
 use crate::testing::SharedCell;
+use acpipe_model::error::{Error, ErrorKind};
 use serde_json::{Value, json};
 use std::io;
 use std::ops::Range;

@@ -2,9 +2,9 @@
 
 use super::play::{Play, params};
 use crate::core::client::{Command, History};
-use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::HubCx;
 use crate::core::store::{CardQuery, LogFile, Store};
+use acpipe_model::error::{Error, ErrorKind};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -3,13 +3,13 @@
 use crate::core::client::{ClientId, Command, Token};
 use crate::core::client_request::ClientRequestId;
 use crate::core::client_sink::{ClientSink, ClientSinks};
-use crate::core::error::ErrorKind;
 use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
-use crate::core::policy::{Mode, Policy};
 use crate::core::store::{MemoryStore, Store};
 use crate::testing::{RecordingClient, SettingsBuilder, messages, params};
 use acpipe_json::to_raw;
+use acpipe_model::error::ErrorKind;
+use acpipe_policy::{Mode, Policy};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -3,12 +3,12 @@
 use super::play::settings;
 use crate::core::client::{Command, History, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::error::Error;
 use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use crate::core::store::{Card, CardQuery, LogFile, Store};
 use crate::testing::SharedCell;
 use acpipe_json::frame::Batch;
+use acpipe_model::error::Error;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire::{AgentState, SessionOptions};
 use serde::de::DeserializeOwned;

@@ -4,9 +4,9 @@ use super::fixture::Fixture;
 use super::unended_calls::{MAY, no_bash, pending, reports, turn};
 use crate::core::hub::AgentInput;
 use crate::core::hub::HubCx;
-use crate::core::policy::{Mode, Policy};
 use crate::core::session::RAN_UNAPPROVED;
 use acpipe_json::frame::{Batch, Overlong};
+use acpipe_policy::{Mode, Policy};
 use serde_json::{Value, json};
 
 impl Fixture {

@@ -2,8 +2,8 @@
 
 use super::play::{Play, params};
 use crate::core::client::Command;
-use crate::core::dialect::{Child, TransportOrder};
 use crate::core::hub::AgentInput;
+use acpipe_model::dialect::{Child, TransportOrder};
 use acpipe_protocol::wire::AgentState;
 use serde_json::json;
 

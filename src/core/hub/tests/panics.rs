@@ -5,22 +5,22 @@ mod steps;
 mod traps;
 
 use super::play::settings;
-use crate::core::acp::Acp;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::dialect::{
+use crate::core::hub::HubCx;
+use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
+use crate::core::store::MemoryStore;
+use acpipe_dialects::acp::Acp;
+use acpipe_json::frame::Batch;
+use acpipe_model::dialect::{
     AgentAnswer, AgentCall, AgentLine, AgentRequest, AgentServices, AgentText, Child, Dialect,
     DialectFacts, Noted, Outgoing, ProcessSpec, PromptPart, TextMeaning,
 };
-use crate::core::error::Error;
-use crate::core::event::{AgentEvent, Exit, Original, Update};
-use crate::core::hub::HubCx;
-use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
-use crate::core::line_repair::UnusableLine;
-use crate::core::request_key::RequestKey;
-use crate::core::setting::Setting;
-use crate::core::store::MemoryStore;
-use acpipe_json::frame::Batch;
+use acpipe_model::error::Error;
+use acpipe_model::event::{AgentEvent, Exit, Original, Update};
+use acpipe_model::line_repair::UnusableLine;
+use acpipe_model::request_key::RequestKey;
+use acpipe_model::setting::Setting;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire::{AgentState, LineFaults};
 use serde::de::DeserializeOwned;

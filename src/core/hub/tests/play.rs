@@ -1,15 +1,15 @@
 //! Test fixture: a client and an agent in virtual time, call by call.
 
-use crate::core::acp_notification::AcpNotification;
 use crate::core::client::{Command, History, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub, Settings};
 use crate::core::store::{MemoryStore, Store};
-use crate::core::update_run::UpdateRun;
 use crate::testing::SettingsBuilder;
 use acpipe_json::frame::Batch;
+use acpipe_model::acp_notification::AcpNotification;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::update_run::UpdateRun;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire::{FoundBy, Program};
 use serde::de::DeserializeOwned;

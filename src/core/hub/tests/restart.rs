@@ -3,11 +3,11 @@
 use super::play::settings;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::error::Error;
 use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
-use crate::core::transport::Transport;
 use acpipe_json::frame::Batch;
+use acpipe_model::error::Error;
+use acpipe_model::transport::Transport;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire::AgentParams;
 use acpipe_protocol::wire::{AgentState, CancelParams, ConnectParams, EnsureParams};

@@ -3,9 +3,9 @@
 use super::changed_calls::{MAY, RAN, REFUSED, ask, begins, not, only, runs, titles, turn, update};
 use super::fixture::{A, Fixture};
 use crate::core::client::Command;
-use crate::core::policy::{Mode, Policy};
 use crate::core::store::MemoryStore;
 use crate::testing::{SettingsBuilder, params};
+use acpipe_policy::{Mode, Policy};
 use serde_json::{Value, json};
 use std::time::Instant;
 

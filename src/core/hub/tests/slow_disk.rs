@@ -2,14 +2,14 @@
 
 use super::fixture::{A, B, Fixture};
 use crate::core::client::{ClientId, Command, History};
-use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::HubCx;
-use crate::core::limits::{Limits, Timeout};
 use crate::core::store::{
     AppendProgress, Card, CardQuery, LogFile, MemoryStore, Store, StoreEvent,
 };
 use crate::testing::SharedCell;
 use crate::testing::{SettingsBuilder, params};
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::limits::{Limits, Timeout};
 use serde_json::json;
 use std::io;
 use std::ops::Range;

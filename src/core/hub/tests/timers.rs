@@ -3,11 +3,11 @@
 use super::super::timers::HubTimer;
 use super::play::{Play, params};
 use crate::core::client::{Command, History, Token};
-use crate::core::host::{HostEffect, HostEvent, HostRequest, HostScope, Ticket};
 use crate::core::hub::HubCx;
 use crate::core::shared::{PendingStoreReply, StoreCall};
 use crate::core::store::MemoryStore;
 use crate::testing::SettingsBuilder;
+use acpipe_model::host::{HostEffect, HostEvent, HostRequest, HostScope, Ticket};
 use serde_json::json;
 use std::time::{Duration, Instant};
 

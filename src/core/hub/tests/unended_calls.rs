@@ -6,10 +6,11 @@ use super::update_runs::prompted;
 use crate::core::client::Command;
 use crate::core::hub::HubCx;
 use crate::core::hub::{AgentInput, Exit};
-use crate::core::policy::{self, Mode, Policy};
 use crate::core::store::MemoryStore;
 use crate::testing::{SettingsBuilder, params};
 use acpipe_json::frame::Batch;
+use acpipe_policy as policy;
+use acpipe_policy::{Mode, Policy};
 use serde_json::{Value, json};
 use std::time::Instant;
 

@@ -1,12 +1,12 @@
 //! Tests of runs of updates: lines that are handled together are handled as if they came one by one.
 
 use super::play::{Play, params};
-use crate::core::acp_client::AcpCommand;
 use crate::core::client::{Command, History};
 use crate::core::hub::AgentInput;
 use crate::core::hub::HubCx;
 use acpipe_json::frame::Batch;
 use acpipe_json::to_raw;
+use acpipe_model::acp_client::AcpCommand;
 use serde_json::{Value, json};
 
 /// Numbers that are the same in each run of the tests.

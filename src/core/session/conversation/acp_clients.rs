@@ -1,15 +1,15 @@
 //! Clients of a session that speak ACP: they receive the agent's updates in ACP, which are recorded too.
 
-use crate::core::acp_client::AcpRequest;
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequest};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
-use crate::core::decision::Decision;
-use crate::core::event::{Original, Update};
 use crate::core::session::output::UpdateOrigin;
 use crate::core::session::{Conversation, Stage};
-use crate::core::update_run::UpdateRun;
+use acpipe_model::acp_client::AcpRequest;
+use acpipe_model::decision::Decision;
+use acpipe_model::event::{Original, Update};
+use acpipe_model::update_run::UpdateRun;
 use acpipe_protocol::wire::Rung;
 use serde_json::value::RawValue;
 use std::time::Instant;

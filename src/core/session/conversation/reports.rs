@@ -3,12 +3,12 @@
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::cx::Cx;
 use crate::core::effect::Effect;
-use crate::core::error::Error;
 use crate::core::report::{Opened, OpeningReport, Period, Report, Subject, ToolReport, TurnReport};
 use crate::core::session::Conversation;
 use crate::core::session::{Running, Stage};
 use crate::core::shared::Shared;
 use crate::core::turn_trace::TurnTrace;
+use acpipe_model::error::Error;
 use acpipe_protocol::wire::{Recovery, TurnSummary};
 use std::time::Instant;
 

@@ -1,6 +1,6 @@
 //! Tools that ran without a permission request: which of them violated the policy.
 
-use crate::core::policy::{Effect, Subject, Verdict};
+use acpipe_policy::{Effect, Subject, Verdict};
 
 /// Returns `true` if running the tool violated the policy, or may have as far as it can be read. Without an explicit
 /// rule, a tool that only reads does not count against "ask", nor one that only thinks against "deny".

@@ -1,23 +1,23 @@
 //! Permission requests of agents: the policy decides them, or has a client asked.
 
-use crate::core::builtin_agents::hints;
 use crate::core::client_request::ClientRequest;
 use crate::core::client_requests::{NO_CLIENT, OpenRequestKind, TOO_MANY_OPEN};
 use crate::core::cx::Cx;
-use crate::core::decision::{Decision, DecisionSource};
-use crate::core::dialect::AgentAnswer;
-use crate::core::dialects::traits;
-use crate::core::elicitation::ElicitationDetails;
-use crate::core::event::{OptionKind, Permission, PermissionOption};
-use crate::core::host::Ticket;
-use crate::core::limits::Timeout;
-use crate::core::policy::{Effect, Subject, Verdict};
 use crate::core::session::decisions::against_policy::is_against;
 use crate::core::session::decisions::client_requests::RequestDraft;
 use crate::core::session::terms::asking::judges_calls;
 use crate::core::session::{Conversation, Decisions};
 use crate::core::timeout_error::millis;
 use crate::core::turn::{with_asked_call_id, written};
+use acpipe_dialects::traits;
+use acpipe_model::builtin_agents::hints;
+use acpipe_model::decision::{Decision, DecisionSource};
+use acpipe_model::dialect::AgentAnswer;
+use acpipe_model::elicitation::ElicitationDetails;
+use acpipe_model::event::{OptionKind, Permission, PermissionOption};
+use acpipe_model::host::Ticket;
+use acpipe_model::limits::Timeout;
+use acpipe_policy::{Effect, Subject, Verdict};
 use acpipe_protocol::wire::{AskedTool, LedgerEntry, OfferedKind, OfferedOption, PermissionParams};
 use serde_json::value::RawValue;
 use tracing::warn;

@@ -4,16 +4,16 @@
 //! agent never reported, may have run.
 
 use crate::core::cx::Cx;
-use crate::core::decision::{Decision, DecisionSource};
-use crate::core::dialects::traits;
-use crate::core::event::LostCall;
-use crate::core::policy::{Effect, Subject, SubjectChange, Verdict};
 use crate::core::session::decisions::against_policy::is_against;
 use crate::core::session::decisions::permissions::entry;
 use crate::core::session::policy_notices::PolicyNotice;
 use crate::core::session::terms::asking::judges_calls;
 use crate::core::session::{Conversation, Decisions};
 use crate::core::turn::{RunKind, UnapprovedRun};
+use acpipe_dialects::traits;
+use acpipe_model::decision::{Decision, DecisionSource};
+use acpipe_model::event::LostCall;
+use acpipe_policy::{Effect, Subject, SubjectChange, Verdict};
 use acpipe_protocol::wire::LedgerEntry;
 use tracing::info;
 
@@ -252,7 +252,7 @@ fn new_target(approved: &Subject, subject: &Subject) -> Option<String> {
         .filter(|path| !approved.paths.contains(path))
         .map(String::as_str)
         .collect();
-    (!new.is_empty()).then(|| crate::core::error::clip(&new.join(", ")))
+    (!new.is_empty()).then(|| acpipe_model::error::clip(&new.join(", ")))
 }
 
 /// Returns the command of a call, otherwise its paths, otherwise its title.
@@ -262,7 +262,7 @@ fn target(subject: &Subject) -> Option<String> {
         (None, []) => subject.title.clone().unwrap_or_default(),
         (None, paths) => paths.join(", "),
     };
-    let what = crate::core::error::clip(what.trim());
+    let what = acpipe_model::error::clip(what.trim());
     (!what.is_empty()).then_some(what)
 }
 

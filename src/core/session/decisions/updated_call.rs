@@ -2,8 +2,8 @@
 
 use crate::core::client_requests::OpenRequest;
 use crate::core::cx::Cx;
-use crate::core::decision::Decision;
-use crate::core::event::ToolUpdate;
+use acpipe_model::decision::Decision;
+use acpipe_model::event::ToolUpdate;
 
 /// Returns the call of a request with the input of the decision; `None` if the decision has none, or the agent
 /// runs the call only with its own input.

@@ -1,14 +1,14 @@
 //! Open request of an agent for a file or a terminal.
 
 use super::HostWork;
-use crate::core::acp_client::AcpRequest;
 use crate::core::client::ClientId;
-use crate::core::client_answer::ClientAnswer;
 use crate::core::client_request::ClientRequestId;
-use crate::core::event::{OptionKind, PermissionOption, ToolUpdate};
-use crate::core::host::{HostRequest, Ticket, judged_line};
-use crate::core::request_key::RequestKey;
 use acpipe_json::to_raw;
+use acpipe_model::acp_client::AcpRequest;
+use acpipe_model::client_answer::ClientAnswer;
+use acpipe_model::event::{OptionKind, PermissionOption, ToolUpdate};
+use acpipe_model::host::{HostRequest, Ticket, judged_line};
+use acpipe_model::request_key::RequestKey;
 use serde_json::json;
 use std::borrow::Cow;
 use std::time::Instant;

@@ -8,8 +8,8 @@ use super::HostCalls;
 use super::call::{Forwarded, HostCall};
 use crate::core::client::ClientId;
 use crate::core::client_request::ClientRequestId;
-use crate::core::error::Error;
-use crate::core::host::{ClientHostRequest, HostAnswer, Ticket};
+use acpipe_model::error::Error;
+use acpipe_model::host::{ClientHostRequest, HostAnswer, Ticket};
 use std::time::Instant;
 
 /// Method whose response arrives when a command ends.

@@ -2,8 +2,8 @@
 
 use super::HostCalls;
 use crate::core::client::ClientId;
-use crate::core::host::{HostRequest, Ticket};
 use crate::core::subscribers::Subscribers;
+use acpipe_model::host::{HostRequest, Ticket};
 use std::collections::BTreeMap;
 
 /// Maximum number of client terminals that are remembered per session. Requests for further ones go to the

@@ -1,12 +1,12 @@
 //! Clients of a session that speak ACP: they receive the agent's updates in ACP, which are recorded too.
 
 use super::SessionOutput;
-use crate::core::acp_notification::AcpNotification;
 use crate::core::acp_updates::{AcpUpdates, ReportedState};
 use crate::core::client::Notice;
 use crate::core::client_sink::ClientSinks;
-use crate::core::event::{Original, Update};
-use crate::core::update_run::UpdateRun;
+use acpipe_model::acp_notification::AcpNotification;
+use acpipe_model::event::{Original, Update};
+use acpipe_model::update_run::UpdateRun;
 use acpipe_protocol::wire::Recovery;
 
 #[derive(Debug, Clone, Copy)]

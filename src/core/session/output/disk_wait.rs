@@ -3,9 +3,9 @@
 
 use super::SessionOutput;
 use crate::core::client_sink::ClientSinks;
-use crate::core::error::Error;
-use crate::core::limits::{Limits, Timeout};
 use crate::core::store::AppendProgress;
+use acpipe_model::error::Error;
+use acpipe_model::limits::{Limits, Timeout};
 use std::time::Instant;
 
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,6 @@ use super::super::SessionOutput;
 use crate::core::client::{ClientId, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::clients::ClientDeclaration;
-use crate::core::error::Error;
 use crate::core::fold::Fold;
 use crate::core::log::Log;
 use crate::core::profile::Profile;
@@ -12,6 +11,7 @@ use crate::core::store::{MemoryStore, Store as _};
 use crate::core::subscribers::Participation;
 use crate::core::view::chunks::ChunkSink as _;
 use acpipe_json::{Raw, to_raw};
+use acpipe_model::error::Error;
 use acpipe_protocol::chunk::{Chunk, FinishReason, Named, ToolInput, ToolOutput, ToolState};
 use serde_json::{Value, json};
 

@@ -4,13 +4,6 @@
 use crate::core::agent::STOPPING;
 use crate::core::agent::connection::Call;
 use crate::core::cx::Cx;
-use crate::core::dialect::AgentCall;
-use crate::core::dialects::traits;
-use crate::core::error::{Error, ErrorKind, out_of_order};
-use crate::core::event::{StopReason, TurnEnd};
-use crate::core::idle_timer::IdleTimer;
-use crate::core::limits::Timeout;
-use crate::core::prompt_parts::parts_for;
 use crate::core::retry::{MAX_ATTEMPTS, Pause, RETRY_PAUSE, RetryDecision};
 use crate::core::session::one_shot::attempt_notice;
 use crate::core::session::prompting::structured_answer::schema_request;
@@ -20,7 +13,14 @@ use crate::core::session::{Conversation, Decisions, Prompting, SessionRequest, S
 use crate::core::turn::{TurnEvent, TurnView as _};
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
+use acpipe_dialects::traits;
 use acpipe_json::{Raw, to_raw};
+use acpipe_model::dialect::AgentCall;
+use acpipe_model::error::{Error, ErrorKind, out_of_order};
+use acpipe_model::event::{StopReason, TurnEnd};
+use acpipe_model::idle_timer::IdleTimer;
+use acpipe_model::limits::Timeout;
+use acpipe_model::prompt_parts::parts_for;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire::Protocol;
 use serde_json::json;

@@ -1,12 +1,6 @@
 //! Answers that must match an output schema: the request for one, its check, and its one repair.
 
-use crate::core::cause::cause;
 use crate::core::cx::Cx;
-use crate::core::dialect::PromptPart;
-use crate::core::dialect::{AgentText, TextMeaning};
-use crate::core::dialects::traits;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{StopReason, TurnEnd};
 use crate::core::output_schema::{OutputSchema, Violation, first_request, json_in, mismatch};
 use crate::core::retry::Forgotten;
 use crate::core::retry::printed_failure;
@@ -16,7 +10,13 @@ use crate::core::session::turns::Running;
 use crate::core::session::{Conversation, Decisions, Prompting};
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
+use acpipe_dialects::traits;
 use acpipe_json::{Raw, to_raw, value};
+use acpipe_model::cause::cause;
+use acpipe_model::dialect::PromptPart;
+use acpipe_model::dialect::{AgentText, TextMeaning};
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::event::{StopReason, TurnEnd};
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire::Protocol;
 use serde_json::value::RawValue;

@@ -3,14 +3,7 @@
 use crate::core::agent::connection::Call;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
-use crate::core::decision::DecisionSource;
-use crate::core::dialect::{AgentCall, Outgoing};
-use crate::core::error::{Error, ErrorKind, out_of_order};
-use crate::core::event::{CallId, StopReason, TurnEnd};
-use crate::core::idle_timer::IdleTimer;
-use crate::core::limits::Timeout;
 use crate::core::log::Record;
-use crate::core::prompt_parts::{context_part, parts_for, prompt_parts};
 use crate::core::retry::{Attempts, Prompt, RetryConsent};
 use crate::core::session::conversation::reports::note_begin;
 use crate::core::session::preamble::Preamble;
@@ -23,6 +16,13 @@ use crate::core::turn::Turn;
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::{ChunkSink as _, ChunkState};
 use acpipe_json::{Raw, to_raw};
+use acpipe_model::decision::DecisionSource;
+use acpipe_model::dialect::{AgentCall, Outgoing};
+use acpipe_model::error::{Error, ErrorKind, out_of_order};
+use acpipe_model::event::{CallId, StopReason, TurnEnd};
+use acpipe_model::idle_timer::IdleTimer;
+use acpipe_model::limits::Timeout;
+use acpipe_model::prompt_parts::{context_part, parts_for, prompt_parts};
 use acpipe_protocol::chunk::Chunk;
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! History that an agent replays while its session is restored. It is never shown as new updates.
 
-use crate::core::event::{Original, Update};
 use crate::core::replay::{Replay, ReplayedMessages};
 use crate::core::turn::Renamed;
+use acpipe_model::event::{Original, Update};
 
 /// Maximum size of a replayed history, in bytes of the agent's lines. The replay is held in memory.
 pub const REPLAY_LIMIT: usize = 512 << 20;

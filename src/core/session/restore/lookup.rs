@@ -2,7 +2,7 @@
 //! adopted.
 
 use super::{Phase, Restore};
-use crate::core::error::Error;
+use acpipe_model::error::Error;
 
 /// Page of an agent's sessions: their ids, and the cursor of the next page. `None` if the agent has no
 /// session list.

@@ -1,11 +1,12 @@
 //! Last phase of a restore: the client's settings are set again.
 
 use super::{Phase, Restore};
-use crate::core::error::{Error, ErrorKind};
 use crate::core::session::settings::SessionSettings;
 use crate::core::session::{RequiredSettings, SettingsRestore};
-use crate::core::setting::{self, Setting};
 use acpipe_json::Members;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::setting;
+use acpipe_model::setting::Setting;
 use acpipe_protocol::wire::{NotRestored, Recovery};
 use serde_json::json;
 

@@ -5,9 +5,9 @@
 use super::RestoreStep;
 use crate::core::agent_session_record::AgentSessionRecord;
 use crate::core::cx::{Cx, SessionRequest};
-use crate::core::idle_timer::IdleTimer;
 use crate::core::session::restore::{Adoption, ClaimCheck};
 use crate::core::session::{Conversation, Stage};
+use acpipe_model::idle_timer::IdleTimer;
 use acpipe_protocol::wire::{Rung, Strategy};
 
 /// Ends the claim of the session on an id under which the agent created a session for another one.

@@ -4,11 +4,11 @@
 use super::RestoreStep;
 use super::doubts::RECOVERY_ADVICE;
 use crate::core::cx::Cx;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::limits::Timeout;
 use crate::core::restore_plan::{RestoreFacts, RestorePlan};
 use crate::core::session::{Conversation, SessionAgents, Stage};
-use crate::core::setting::SetCall;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::limits::Timeout;
+use acpipe_model::setting::SetCall;
 use acpipe_protocol::wire::{Rung, Strategy};
 use tracing::{debug, info};
 

@@ -5,12 +5,12 @@ use super::RestoreStep;
 use super::agent_ids::take_left_open;
 use crate::core::agent::connection::Call;
 use crate::core::cx::Cx;
-use crate::core::dialect::AgentCall;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::limits::Timeout;
 use crate::core::restore_plan::{allows_next_strategy, describe_attempts};
 use crate::core::session::restore::{ListPage, Listed};
 use crate::core::session::{Conversation, Stage};
+use acpipe_model::dialect::AgentCall;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::limits::Timeout;
 use acpipe_protocol::wire::{Attempt, Rung};
 
 /// Advice that helps whatever the failure of a session is.

@@ -2,12 +2,12 @@
 
 use super::doubts::RECOVERY_ADVICE;
 use crate::core::config::OnLost;
-use crate::core::error::Error;
 use crate::core::log::{LARGE, Log};
 use crate::core::profile::Profile;
 use crate::core::replay::{ReplayedMessages, first_unstored, is_other_conversation};
 use crate::core::session::history::transcript;
 use crate::core::session::{Conversation, Given, Preamble};
+use acpipe_model::error::Error;
 use acpipe_protocol::wire::{Attempt, Memory, Recovery, Rung};
 use serde_json::Value;
 

@@ -8,11 +8,11 @@ use crate::core::agent::directory::Holder;
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::config::OnLost;
 use crate::core::cx::Cx;
-use crate::core::dialects::traits;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::replay::ReplayedMessages;
 use crate::core::session::restore::Adoption;
 use crate::core::session::{Conversation, Stage};
+use acpipe_dialects::traits;
+use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::wire::Rung;
 
 pub struct Taken {

@@ -5,10 +5,10 @@ use super::agent_ids::close_overdue;
 use super::doubts::RECOVERY_ADVICE;
 use super::setting_calls::{not_restored, set_timeout};
 use crate::core::cx::Cx;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::limits::Timeout;
 use crate::core::session::restore::{Adoption, REPLAY_LIMIT};
 use crate::core::session::{Conversation, Stage};
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::limits::Timeout;
 
 /// Handles the timeout of a step: continues after a close or a load, and fails if the agent did not respond.
 pub fn step_overdue(talk: &mut Conversation, cx: &mut Cx<'_>) -> RestoreStep {

@@ -5,14 +5,15 @@
 use super::super::policy_notices::PolicyNotice;
 use super::super::settings::SessionSettings;
 use super::{SessionOutput, SessionTerms, WatchedSession};
-use crate::core::asking::{Asking, asking_fault};
 use crate::core::client::ClientId;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
-use crate::core::dialects::traits;
-use crate::core::setting::{self, Setting};
 use crate::core::shared_value::SharedValue;
 use crate::core::terms::{CallerTerms, Terms};
+use acpipe_dialects::traits;
+use acpipe_model::asking::{Asking, asking_fault};
+use acpipe_model::setting;
+use acpipe_model::setting::Setting;
 use acpipe_protocol::wire::{NotRestored, Recovery, SessionOptions, SettingValue};
 use std::sync::Arc;
 use tracing::info;

@@ -4,10 +4,10 @@ use super::super::{RequestOfAgent, RestoreEvent, Unapproved};
 use super::fixture::Fixture;
 use crate::core::agent::Call;
 use crate::core::client_requests::RequestEnd;
-use crate::core::dialect::{AgentLine, Child};
-use crate::core::error::Error;
-use crate::core::event::{AgentEvent, CallId};
 use crate::core::turn_ending::Ending;
+use acpipe_model::dialect::{AgentLine, Child};
+use acpipe_model::error::Error;
+use acpipe_model::event::{AgentEvent, CallId};
 use serde_json::Value;
 
 impl Fixture {

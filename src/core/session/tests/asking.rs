@@ -2,14 +2,14 @@
 
 use super::event::On;
 use super::fixture::{Fixture, all};
-use crate::core::asking::Asking;
 use crate::core::client::ClientId;
-use crate::core::limits::Limits;
-use crate::core::policy::{Mode, Policy};
 use crate::core::session::MAY_NOT_ASK;
-use crate::core::setting::{ChosenSettings, Setting};
 use crate::core::terms::{CallerTerms, Terms};
 use On::{Answer, Ensure, Prompt, Refuse, Set, Update};
+use acpipe_model::asking::Asking;
+use acpipe_model::limits::Limits;
+use acpipe_model::setting::{ChosenSettings, Setting};
+use acpipe_policy::{Mode, Policy};
 use acpipe_protocol::wire::{Recovery, SessionOptions, Strategy};
 use serde_json::{Value, json};
 

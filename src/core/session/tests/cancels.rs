@@ -3,8 +3,8 @@
 use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::cx::SessionRequest;
-use crate::core::limits::Timeout as Limit;
 use On::{AgentStopping, Answer, Cancel, NextPrompt, Prompt, Read, Refuse, Stop, Text, Wait};
+use acpipe_model::limits::Timeout as Limit;
 use acpipe_protocol::wire::AgentCapabilities;
 use serde_json::json;
 use std::time::Duration;

@@ -3,8 +3,8 @@
 
 use super::event::On;
 use super::fixture::{Fixture, all};
-use crate::core::setting::Setting;
 use On::{Answer, Ensure, Prompt, Refuse, Set};
+use acpipe_model::setting::Setting;
 use acpipe_protocol::wire::{AgentCapabilities, Memory, Rung, SettingValue, Strategy};
 use serde_json::{Value, json};
 

@@ -2,12 +2,12 @@
 
 use super::event::On;
 use super::fixture::{Fixture, all};
-use crate::core::host::HostServices;
-use crate::core::policy::{Mode, Policy};
 use On::{
     AgentLost, Cancel, Client, ClientError, Close, FileRead, Host, Lost, Permission, Prompt, Read,
     Request, Stop, Text, Wait, Withdraw,
 };
+use acpipe_model::host::HostServices;
+use acpipe_policy::{Mode, Policy};
 use serde_json::json;
 use std::time::Duration;
 

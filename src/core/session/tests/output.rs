@@ -3,11 +3,11 @@
 use crate::core::client::{Notice, Reply};
 use crate::core::client_request::ClientRequest;
 use crate::core::cx::SessionRequest;
-use crate::core::dialect::{Child, TransportOrder};
 use crate::core::effect::Effect;
-use crate::core::error::Error;
-use crate::core::host::{Access, HostEffect};
 use crate::testing::RecordedChunk;
+use acpipe_model::dialect::{Child, TransportOrder};
+use acpipe_model::error::Error;
+use acpipe_model::host::{Access, HostEffect};
 use serde_json::Value;
 
 /// Formats an order to a process of the agent, one line for each message.

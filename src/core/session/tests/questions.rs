@@ -3,13 +3,13 @@
 use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::client_requests::MOST_OPEN_REQUESTS;
-use crate::core::limits::Timeout as Limit;
-use crate::core::policy::{Mode, Policy};
 use crate::core::session::BACKGROUND_QUIET_LIMIT;
 use On::{
     AgentLost, AgentStopping, Cancel, Client, ClientError, DiskFull, Lost, Permission, Prompt,
     Read, Request, Stop, Text, Wait, Withdraw,
 };
+use acpipe_model::limits::Timeout as Limit;
+use acpipe_policy::{Mode, Policy};
 use serde_json::{Value, json};
 use std::time::Duration;
 

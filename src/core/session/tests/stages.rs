@@ -4,13 +4,13 @@
 use super::super::restore::LOAD_QUIET;
 use super::event::On;
 use super::fixture::{Fixture, all, gone};
-use crate::core::host::HostServices;
-use crate::core::policy::Mode;
-use crate::core::setting::Setting;
 use On::{
     Answer, Cancel, Client, Ensure, Permission, Prompt, PromptRetry, Read, Refuse, Request, Set,
     Stop, Text, Update, Wait,
 };
+use acpipe_model::host::HostServices;
+use acpipe_model::setting::Setting;
+use acpipe_policy::Mode;
 use acpipe_protocol::wire::{Rung, Strategy};
 use serde_json::json;
 use std::time::Duration;

@@ -4,12 +4,12 @@ use super::super::Prompting;
 use super::super::timers::SessionTimer;
 use super::event::On;
 use super::fixture::{Fixture, all};
-use crate::core::limits::Timeout;
-use crate::core::setting::Setting;
 use On::{
     AgentLost, Answer, Cancel, Commit, DiskHangs, Ensure, Permission, Prompt, PromptRetry, Read,
     Refuse, Request, Set, Stop, Text,
 };
+use acpipe_model::limits::Timeout;
+use acpipe_model::setting::Setting;
 use acpipe_protocol::wire::Strategy;
 use serde_json::{Value, json};
 use std::time::Duration;

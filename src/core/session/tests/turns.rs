@@ -3,9 +3,9 @@
 use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::agent::Renewal;
-use crate::core::error::ErrorKind;
 use crate::core::session::MAX_PROMPTS;
 use On::{AgentLost, Answer, Ensure, Lost, NextPrompt, Prompt, Read, Refuse, Stop, Text, Wait};
+use acpipe_model::error::ErrorKind;
 use acpipe_protocol::wire::{PromptParams, PromptWhenBusy, Rung, Strategy};
 use serde_json::json;
 use std::time::Duration;

@@ -10,12 +10,12 @@
 use super::{BackgroundTurn, EndedMessage, SessionOutput, SessionSink, SessionTurns};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
-use crate::core::error::Error;
-use crate::core::event::{Content, MessagePiece, MessageRole, Original, TurnEnd, Update};
 use crate::core::turn::Turn;
 use crate::core::view::chunks::{
     ChunkState, ChunkView, notice, other, transient_update, user_message,
 };
+use acpipe_model::error::Error;
+use acpipe_model::event::{Content, MessagePiece, MessageRole, Original, TurnEnd, Update};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,9 +2,9 @@
 //! session knows of a call by its id.
 
 use super::{EndedMessage, Running, SessionTurns};
-use crate::core::event::{ToolUpdate, Update};
 use crate::core::log::Log;
 use crate::core::turn::{CallIds, OpenTurns, Renamed, Turn};
+use acpipe_model::event::{ToolUpdate, Update};
 
 impl SessionTurns {
     /// Replaces the agent's ids of tool calls in an update by the ids of the calls.

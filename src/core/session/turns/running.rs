@@ -2,13 +2,13 @@
 
 use super::super::UndeliveredFeedback;
 use crate::core::client::Token;
-use crate::core::error::Error;
-use crate::core::event::CallId;
 use crate::core::retry::Attempts;
 use crate::core::turn::{AgentIds, Turn};
 use crate::core::turn_ending::Ending;
 use crate::core::turn_trace::TurnTrace;
 use crate::core::view::chunks::ChunkState;
+use acpipe_model::error::Error;
+use acpipe_model::event::CallId;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

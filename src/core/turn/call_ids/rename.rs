@@ -1,9 +1,9 @@
 //! Replacement of the agent's ids of tool calls in what the agent sends.
 
 use super::{CallIds, CallState};
-use crate::core::event::{ToolUpdate, Update, call_id, is_text};
 use crate::core::turn::Turn;
 use acpipe_json::{Members, to_raw};
+use acpipe_model::event::{ToolUpdate, Update, call_id, is_text};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -185,8 +185,8 @@ pub fn with_call_id(
 mod tests {
     use super::super::MAX_COUNTED;
     use super::*;
-    use crate::core::event::Original;
     use crate::core::turn::{TurnEvent, TurnView};
+    use acpipe_model::event::Original;
     use serde_json::{Value, json};
     use std::sync::Arc;
 

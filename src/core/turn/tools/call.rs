@@ -6,9 +6,9 @@ mod stages;
 
 use super::judgement::Judgement;
 use crate::core::difference::{added, added_value};
-use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::core::report::ToolOutcome;
 use acpipe_json::{Surrogates, merge, prefix, shortened_raw, value};
+use acpipe_model::event::{ToolStatus, ToolUpdate};
 use acpipe_protocol::wire::{AskedTool, ToolCall, ToolResult};
 use facts::EarlierFacts;
 pub use facts::terminals;

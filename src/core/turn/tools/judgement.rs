@@ -1,8 +1,8 @@
 //! Judgement of a call: the facts by which it was allowed or refused. It holds for these facts only.
 
-use crate::core::decision::{Decision, DecisionSource};
-use crate::core::policy::{Subject, SubjectChange};
 use acpipe_json::Members;
+use acpipe_model::decision::{Decision, DecisionSource};
+use acpipe_policy::{Subject, SubjectChange};
 use serde_json::value::RawValue;
 
 /// Maximum size of an input that is kept for comparison, in bytes.

@@ -2,13 +2,13 @@
 
 use super::Tools;
 use super::call::Call;
-use crate::core::decision::Decision;
-use crate::core::elicitation::ElicitationDetails;
-use crate::core::event::{Permission, ToolUpdate};
-use crate::core::policy::{Subject, ToolProperties};
-use crate::core::secret::Secrets;
 use crate::core::turn::{TurnEvent, TurnView};
 use acpipe_json::{shortened, shortened_raw};
+use acpipe_model::decision::Decision;
+use acpipe_model::elicitation::ElicitationDetails;
+use acpipe_model::event::{Permission, ToolUpdate};
+use acpipe_model::secret::Secrets;
+use acpipe_policy::{Subject, ToolProperties};
 use acpipe_protocol::wire::{AskedTool, OfferedOption};
 use serde_json::{Map, Value};
 

@@ -2,9 +2,9 @@
 
 use super::call::{Call, Noted, ReportProgress, terminals};
 use super::{Judgement, RunEvidence, RunKind, Tools};
-use crate::core::decision::Decision;
-use crate::core::policy::Subject;
 use crate::core::turn::call_ids::CallState;
+use acpipe_model::decision::Decision;
+use acpipe_policy::Subject;
 use acpipe_protocol::wire::AskedTool;
 
 /// Maximum number of calls that may be judged before they are reported.

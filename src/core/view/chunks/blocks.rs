@@ -2,8 +2,8 @@
 
 use super::{ChunkSink, other, user_message};
 use crate::core::deltas::{Deltas, delta_chunk};
-use crate::core::event::{Content, MessagePiece, MessageRole, Original, TextRun};
 use acpipe_json::{JsonStr, Members, Raw, Surrogates, merge, to_raw, value};
+use acpipe_model::event::{Content, MessagePiece, MessageRole, Original, TextRun};
 use acpipe_protocol::chunk::{Chunk, Named};
 use serde_json::Value;
 use serde_json::value::RawValue;

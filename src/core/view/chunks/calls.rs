@@ -8,10 +8,10 @@
 mod asked;
 
 use super::ChunkSink;
-use crate::core::event::ToolStatus;
 use crate::core::output_budget::{FRAME, OutputBudget, size};
 use crate::core::turn::{Call, CallChange, SettleReason};
 use acpipe_json::Raw;
+use acpipe_model::event::ToolStatus;
 use acpipe_protocol::chunk::{Chunk, Named, ToolInput, ToolOutput, ToolState};
 use serde_json::value::RawValue;
 

@@ -1,9 +1,9 @@
 //! Last chunks of a message.
 
 use super::{ChunkSink, ChunkState};
-use crate::core::error::Error;
-use crate::core::event::{StopReason, TurnEnd};
 use acpipe_json::{Members, Raw, to_raw};
+use acpipe_model::error::Error;
+use acpipe_model::event::{StopReason, TurnEnd};
 use acpipe_protocol::chunk::{Chunk, FinishReason, Named};
 use acpipe_protocol::wire::TokenUsage;
 use serde_json::{Value, json};

@@ -3,9 +3,9 @@
 
 use super::ChunkSink;
 use crate::core::difference::added_value;
-use crate::core::event::Original;
 use crate::core::output_budget::OutputBudget;
 use acpipe_json::{Raw, to_raw, value};
+use acpipe_model::event::Original;
 use acpipe_protocol::chunk::Chunk;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};

@@ -2,11 +2,11 @@
 //! reports that the user has visited an address.
 
 use super::ChunkSink;
-use crate::core::decision::Decision;
-use crate::core::elicitation::ElicitationDetails;
-use crate::core::event::Permission;
 use crate::core::turn::{Call, Question, written};
 use acpipe_json::{Members, Raw, to_raw};
+use acpipe_model::decision::Decision;
+use acpipe_model::elicitation::ElicitationDetails;
+use acpipe_model::event::Permission;
 use acpipe_protocol::chunk::{Chunk, Named};
 use acpipe_protocol::wire::QuestionAction;
 use serde_json::json;

@@ -6,19 +6,19 @@ mod terminals;
 mod whole;
 
 use super::*;
-use crate::core::decision::{Decision, DecisionSource};
-use crate::core::dialect::Child;
-use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{
-    Content, MessagePiece, MessageRole, OptionKind, Permission, PermissionOption, ToolUpdate,
-    TurnEnd, Update,
-};
 use crate::core::fold::FoldSink;
 use crate::core::profile::Profile;
-use crate::core::request_key::RequestKey;
 use crate::core::turn::Turn;
 use Update::{FromSubagent, Refused, Step, StructuredOutput, TextEnd, Tool, TransientUpdate};
 use acpipe_json::JsonStr;
+use acpipe_model::decision::{Decision, DecisionSource};
+use acpipe_model::dialect::Child;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::event::{
+    Content, MessagePiece, MessageRole, OptionKind, Permission, PermissionOption, ToolUpdate,
+    TurnEnd, Update,
+};
+use acpipe_model::request_key::RequestKey;
 use acpipe_protocol::wire::TokenUsage;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -1,7 +1,7 @@
 //! Roots of a session: lookup of the root that contains a path, and root handles, which stay valid when
 //! another file takes the root's path.
 
-use crate::core::error::{Error, ErrorKind};
+use acpipe_model::error::{Error, ErrorKind};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use std::path::{Path, PathBuf};

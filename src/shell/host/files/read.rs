@@ -1,8 +1,8 @@
 //! Reading of text files for agents, in full or by lines.
 
 use super::{Roots, explain, nonblocking_options, not_a_file};
-use crate::core::error::{Error, ErrorKind};
-use crate::core::host::{LineRange, MAX_TEXT};
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::host::{LineRange, MAX_TEXT};
 use memchr::{memchr, memchr_iter};
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};

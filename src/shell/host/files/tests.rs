@@ -1,7 +1,7 @@
 //! Tests of reading and writing within the roots.
 
 use super::*;
-use crate::core::host::{LineRange, MAX_TEXT};
+use acpipe_model::host::{LineRange, MAX_TEXT};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};

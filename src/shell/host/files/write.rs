@@ -2,7 +2,7 @@
 
 use super::read::names_a_directory;
 use super::{Roots, explain, nonblocking_options, not_a_file};
-use crate::core::error::Error;
+use acpipe_model::error::Error;
 use cap_std::fs::{Dir, OpenOptionsExt as _, Permissions, PermissionsExt as _};
 use std::ffi::OsString;
 use std::io::{self, ErrorKind::NotFound, Write as _};

@@ -7,11 +7,11 @@ use super::super::client::Client;
 use super::super::files;
 use super::process::{Agent, Process, ProcessOutput};
 use super::{MAX_ROUNDS, World};
-use acpipe::core::error::{Error, ErrorKind};
 use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentInput, Effect, Exit, Measure};
-use acpipe::core::transport::{ProcessSpec, Transport};
 use acpipe_json::frame::Batch;
+use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::transport::{ProcessSpec, Transport};
 use acpipe_protocol::wire::{FoundBy, Program, Protocol};
 
 impl World {

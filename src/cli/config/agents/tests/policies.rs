@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cli::config::tests_page::subject;
-use crate::core::policy::{Effect, Mode};
+use acpipe_policy::{Effect, Mode};
 
 const TEXT: &str = r#"
     [permissions]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cli::config::tests_page::subject;
-use crate::core::policy::Effect;
+use acpipe_policy::Effect;
 use acpipe_protocol::wire::SessionOptions;
 
 /// Agent of an untrusted project's file with these keys.

@@ -2,7 +2,7 @@
 
 use super::pages::page;
 use crate::cli::config::policy_of;
-use crate::core::limits::{Limits, Timeout};
+use acpipe_model::limits::{Limits, Timeout};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -2,16 +2,16 @@
 //! client or the log.
 
 use super::traps::{Trap, TrappedClient, TrappedDialect, TrappedStore};
-use crate::core::acp::Acp;
 use crate::core::client::{ClientId, Command, Reply, Token};
-use crate::core::dialect::{AgentServices, ProcessSpec};
-use crate::core::error::ErrorKind;
 use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
-use crate::core::policy::Mode;
 use crate::testing::{SettingsBuilder, messages, params};
+use acpipe_dialects::acp::Acp;
 use acpipe_json::frame::{Batch, Overlong};
 use acpipe_json::to_raw;
+use acpipe_model::dialect::{AgentServices, ProcessSpec};
+use acpipe_model::error::ErrorKind;
+use acpipe_policy::Mode;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};

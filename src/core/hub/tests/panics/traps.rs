@@ -3,17 +3,17 @@
 use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::decision::DecisionSource;
-use crate::core::dialect::{
+use crate::core::store::{Card, CardQuery, LogFile, MemoryStore, Store, Write};
+use crate::testing::SharedCell;
+use acpipe_model::decision::DecisionSource;
+use acpipe_model::dialect::{
     AgentAnswer, AgentCall, AgentLine, AgentRequest, AgentText, Child, Dialect, DialectFacts,
     Noted, Outgoing, TextMeaning,
 };
-use crate::core::error::Error;
-use crate::core::event::{AgentEvent, Exit};
-use crate::core::line_repair::UnusableLine;
-use crate::core::request_key::RequestKey;
-use crate::core::store::{Card, CardQuery, LogFile, MemoryStore, Store, Write};
-use crate::testing::SharedCell;
+use acpipe_model::error::Error;
+use acpipe_model::event::{AgentEvent, Exit};
+use acpipe_model::line_repair::UnusableLine;
+use acpipe_model::request_key::RequestKey;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire::LineFaults;
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 
 use super::{Play, S};
 use crate::core::hub::tests::play::{program, settings};
-use crate::core::transport::Fallback;
+use acpipe_model::transport::Fallback;
 use acpipe_protocol::wire::{FoundBy, Program};
 use serde_json::json;
 use std::time::Instant;

@@ -2,7 +2,7 @@
 
 use super::{Play, S, Timeout, params, text};
 use crate::core::client::Command;
-use crate::core::error::{Error, ErrorKind};
+use acpipe_model::error::{Error, ErrorKind};
 use serde_json::{Value, json};
 
 /// Wish of a call with a limit of four seconds.

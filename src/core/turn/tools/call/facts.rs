@@ -2,10 +2,10 @@
 
 use super::super::judgement::beginning;
 use super::{Call, Noted, ReportProgress};
-use crate::core::event::{ToolStatus, ToolUpdate};
-use crate::core::policy::{Subject, ToolProperties};
 use crate::core::turn::agent_ids::{CallFacts, EndedCall};
 use acpipe_json::{raw_object, text, to_raw};
+use acpipe_model::event::{ToolStatus, ToolUpdate};
+use acpipe_policy::{Subject, ToolProperties};
 use serde_json::value::RawValue;
 
 /// Maximum number of earlier reports that are kept of a call.

@@ -1,12 +1,12 @@
 //! Lifecycle of a call: from its announcement and permission request to its end.
 
 use super::{Call, CallChange, Stage};
-use crate::core::decision::Decision;
-use crate::core::event::{ToolStatus, ToolUpdate};
-use crate::core::policy::Subject;
 use crate::core::turn::call_ids::CallState;
 use crate::core::turn::tools::{Judgement, SettleReason};
 use acpipe_json::{JsonStr, text, to_raw};
+use acpipe_model::decision::Decision;
+use acpipe_model::event::{ToolStatus, ToolUpdate};
+use acpipe_policy::Subject;
 use serde_json::value::RawValue;
 
 impl Call {

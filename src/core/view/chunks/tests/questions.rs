@@ -1,7 +1,7 @@
 //! Tests with permission requests that are open while the agent continues.
 
 use super::*;
-use crate::core::policy::Subject;
+use acpipe_policy::Subject;
 use std::borrow::Cow;
 
 fn titled(title: &'static str) -> Update<'static> {

@@ -1,7 +1,7 @@
 //! Tests of how much output of terminals is shown.
 
 use super::*;
-use crate::core::host::{TerminalExit, TerminalView};
+use acpipe_model::host::{TerminalExit, TerminalView};
 
 /// Counts the bytes of terminals' chunks, and keeps the last chunk of each terminal.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! Tests of whole turns: their subagents and their ends.
 
 use super::*;
-use crate::core::policy::Subject;
+use acpipe_policy::Subject;
 
 #[test]
 fn subagents_have_separate_steps_and_inputs() {
