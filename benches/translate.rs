@@ -1,12 +1,12 @@
 //! Micro-benchmark of the translation: an agent's frames in memory → dialect → translator → the client's
 //! bytes.
 
-use acpipe::core::client::{Command, Notice, Reply, Token};
-use acpipe::core::client_sink::{ChunkAddress, ClientSink};
-use acpipe::core::hub::HubCx;
-use acpipe::core::hub::{AgentId, AgentInput, Effect, Hub};
-use acpipe::core::store::MemoryStore;
 use acpipe::testing::SettingsBuilder;
+use acpipe_core::client::{Command, Notice, Reply, Token};
+use acpipe_core::client_sink::{ChunkAddress, ClientSink};
+use acpipe_core::hub::HubCx;
+use acpipe_core::hub::{AgentId, AgentInput, Effect, Hub};
+use acpipe_core::store::MemoryStore;
 use acpipe_json::frame::Batch;
 use acpipe_model::error::Error;
 use acpipe_protocol::chunk::Chunk;

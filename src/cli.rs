@@ -38,11 +38,11 @@ mod styles;
 mod telemetry;
 mod trace;
 
-use crate::core::agent_definition::AgentDefinition;
-use crate::core::hub::{AgentSpec, OnLost, Settings};
-use crate::core::profile::Profile;
-use crate::core::store::Store;
-use crate::shell::{
+use acpipe_core::agent_definition::AgentDefinition;
+use acpipe_core::hub::{AgentSpec, OnLost, Settings};
+use acpipe_core::profile::Profile;
+use acpipe_core::store::Store;
+use acpipe_host::{
     DiskSessions, Durability, Launch, MemorySessions, SUPERVISOR, StdoutError, StdoutWriter,
     StoreEvents, check_descriptors, check_state, keep, open_to_others, read_profiles,
     survive_file_limit,
@@ -380,7 +380,7 @@ fn plain_settings(cwd: String, policy: Policy) -> anyhow::Result<Settings> {
         profile: Profile::default(),
         cwd,
         id_prefix: format!("{started:x}{:x}", std::process::id()),
-        request_seed: crate::shell::random_number(),
+        request_seed: acpipe_host::random_number(),
         clock: (Instant::now(), i64::try_from(started).unwrap_or(i64::MAX)),
         idle_after: None,
         max_sessions: None,
@@ -487,7 +487,7 @@ fn persists_with(option: Option<Persist>, variable: Option<&str>) -> Result<bool
 fn state_dir(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     let dir = match &place.state_dir {
         Some(dir) => std::path::absolute(dir).context("cannot read the working directory")?,
-        None => crate::shell::state_dir()?,
+        None => acpipe_host::state_dir()?,
     };
     check_state(&dir).map_err(|error| {
         let message = format!(

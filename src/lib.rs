@@ -64,19 +64,18 @@
 
 #![warn(missing_docs)]
 
-pub mod agent;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
-#[doc(hidden)]
-pub mod core;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod demo;
 mod library;
-#[doc(hidden)]
-pub mod shell;
 pub mod testing;
+
+/// The framework for agents of your own: the trait [`Agent`](agent::Agent), and its ACP server.
+#[doc(inline)]
+pub use acpipe_agent as agent;
 
 #[cfg(feature = "cli")]
 #[doc(inline)]

@@ -2,11 +2,11 @@
 
 use super::UsageError;
 use super::config::{Base, Config, ConfiguredAgent, policy_of_agent, review};
-use crate::core::agent_definition::AgentDefinition;
-use crate::core::agent_names::{AgentName, resolve};
-use crate::core::agent_spec::AgentSpec;
-use crate::core::builtin_definition::builtin_definition;
-use crate::core::config::Settings;
+use acpipe_core::agent_definition::AgentDefinition;
+use acpipe_core::agent_names::{AgentName, resolve};
+use acpipe_core::agent_spec::AgentSpec;
+use acpipe_core::builtin_definition::builtin_definition;
+use acpipe_core::config::Settings;
 use acpipe_model::backend_options::BackendOptions;
 use acpipe_model::builtin_agents;
 use acpipe_policy::Effect;

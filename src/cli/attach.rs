@@ -13,7 +13,7 @@ use super::run::questions::TerminalQuestions;
 use super::run::view::RunView;
 use super::sessions::{directory, find};
 use super::{UsageError, state_dir};
-use crate::shell::{TerminalThread, drive_remote, stored};
+use acpipe_host::{TerminalThread, drive_remote, stored};
 use acpipe_model::error::{Error, ErrorKind};
 use args::{FollowArgs, FollowFormat};
 use attach_client::AttachClient;

@@ -25,7 +25,7 @@ use super::run::view::RunView;
 use super::styles::Styles;
 use super::telemetry::Telemetry;
 use super::{persists, state_dir};
-use crate::shell::TerminalThread;
+use acpipe_host::TerminalThread;
 use acpipe_model::secret::Secrets;
 use chat_client::ChatClient;
 use chat_session::{ChatSession, Continuation};

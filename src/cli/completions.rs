@@ -10,7 +10,7 @@ use super::args::shared::PlaceArgs;
 use super::columns::one_line;
 use super::screen::{ScreenContent, to_stdout};
 use super::{UsageError, agents, sessions};
-use crate::core::session_id::{is_unnamed, name_of};
+use acpipe_core::session_id::{is_unnamed, name_of};
 use args::{CompletionShell, CompletionsArgs};
 use clap::{Command, CommandFactory as _};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};

@@ -20,7 +20,7 @@ mod values;
 mod write;
 
 use super::UsageError;
-use crate::core::agent_names::{AgentName, resolve as resolve_name};
+use acpipe_core::agent_names::{AgentName, resolve as resolve_name};
 use acpipe_model::error::Error;
 use acpipe_policy::{Mode, Policy};
 pub use agents::{Base, ConfiguredAgent, PermissionLayer, policy_of_agent, review};

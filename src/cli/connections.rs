@@ -8,12 +8,12 @@ mod connected_client;
 mod face;
 mod setup;
 
-use crate::core::client::{ClientId, Token};
-use crate::core::client_sink::{ClientSink, ClientSinks};
-use crate::shell::{
+use access::{Admission, admit};
+use acpipe_core::client::{ClientId, Token};
+use acpipe_core::client_sink::{ClientSink, ClientSinks};
+use acpipe_host::{
     ClientAction, ClientConnection, ConnectionEvent, ConnectionNews, Interrupt, OutputQueue,
 };
-use access::{Admission, admit};
 use acpipe_model::error::Error;
 use acpipe_model::secret::Secrets;
 use connected_client::ConnectedClient;
@@ -225,9 +225,9 @@ impl Drop for Connections {
 mod tests {
     use super::*;
     use crate::cli::acp::client::FaceSettings;
-    use crate::core::client::{Command, Reply};
-    use crate::core::client_sink::ChunkAddress;
-    use crate::shell::{ClientChannel, Connector, FULL, connections};
+    use acpipe_core::client::{Command, Reply};
+    use acpipe_core::client_sink::ChunkAddress;
+    use acpipe_host::{ClientChannel, Connector, FULL, connections};
     use acpipe_model::acp_client::AcpCommand;
     use acpipe_protocol::wire::{Done, PromptWhenBusy};
     use tokio::sync::mpsc;

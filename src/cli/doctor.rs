@@ -18,7 +18,7 @@ mod subject;
 use super::agent_definitions::configured;
 use super::styles::Styles;
 use super::{UsageError, print_note, state_dir};
-use crate::shell::{AgentStarter, Launch, LoginShell};
+use acpipe_host::{AgentStarter, Launch, LoginShell};
 use acpipe_json::frame::DEFAULT_MAX_LINE;
 use acpipe_model::limits::Timeout;
 use acpipe_model::secret::Secrets;

@@ -6,7 +6,7 @@ use super::args::{LogArgs, LogFormat};
 use super::screen::with_styles;
 use super::styles::Styles;
 use super::{UsageError, print_note};
-use crate::shell::{open_output, own_secrets};
+use acpipe_host::{open_output, own_secrets};
 use acpipe_model::secret::Secrets;
 use queue::LogQueue;
 use std::backtrace::{Backtrace, BacktraceStatus};

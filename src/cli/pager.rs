@@ -3,7 +3,7 @@
 use super::columns::width;
 use super::screen::{Screen, ScreenContent, to_stdout, unless_reader_left};
 use super::styles::{Styles, plain};
-use crate::shell::{Pager, StdoutWriter, terminal_size};
+use acpipe_host::{Pager, StdoutWriter, terminal_size};
 use clap::Args;
 use std::io::{self, Write};
 

@@ -6,7 +6,7 @@ use super::screen::ScreenContent;
 use super::styles::Styles;
 use super::{print_note, state_dir};
 use crate::cli::screen::to_stdout;
-use crate::shell::{LaunchedProcess, end_left, launched};
+use acpipe_host::{LaunchedProcess, end_left, launched};
 use acpipe_model::error::ErrorKind;
 use clap::Args;
 use std::io;

@@ -2,7 +2,7 @@
 
 use super::UsageError;
 use super::args::record::RecordArgs;
-use crate::shell::{Recorder, RecorderThread, open_tape};
+use acpipe_host::{Recorder, RecorderThread, open_tape};
 use acpipe_model::secret::{Secrets, hide_in_frame};
 
 /// Recording of a command. Dropping it writes the rest of the tape.

@@ -5,10 +5,10 @@ mod requests;
 mod results;
 mod shown_chunk;
 
-use crate::core::client::{Notice, Token};
-use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId};
-use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::shell::{ClientAction, RemoteHub};
+use acpipe_core::client::{Notice, Token};
+use acpipe_core::client_request::{ClientAnswer, ClientRequest, ClientRequestId};
+use acpipe_core::client_sink::{ChunkAddress, ClientSink};
+use acpipe_host::{ClientAction, RemoteHub};
 use acpipe_json::rpc;
 use acpipe_json::rpc::{Message, RpcError, code};
 use acpipe_json::{raw_object, text, to_raw};

@@ -7,7 +7,7 @@ mod player;
 mod script;
 
 use super::{UsageError, print_note};
-use crate::shell::{StdoutWriter, read_input};
+use acpipe_host::{StdoutWriter, read_input};
 use acpipe_protocol::tape::{EventKind, TapeRecord, records, text};
 use args::ReplayArgs;
 use inbox::ClientInbox;

@@ -13,12 +13,12 @@ mod notices;
 mod reads;
 mod written_chunks;
 
-use crate::core::client::{Command, Notice, Reply, Token};
-use crate::core::client_request::{ClientRequest, ClientRequestId};
-use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::deltas::TextDelta;
-use crate::core::methods::learn_secrets;
-use crate::shell::{
+use acpipe_core::client::{Command, Notice, Reply, Token};
+use acpipe_core::client_request::{ClientRequest, ClientRequestId};
+use acpipe_core::client_sink::{ChunkAddress, ClientSink};
+use acpipe_core::deltas::TextDelta;
+use acpipe_core::methods::learn_secrets;
+use acpipe_host::{
     ClientAction, ClientConnection, ClientInput, FULL, Interrupt, Pressure, Recorder, hand_over,
     log_frames, logs_frames,
 };

@@ -1,6 +1,6 @@
 //! Files that a command writes because an option names them.
 
-use crate::shell::open_output;
+use acpipe_host::open_output;
 use acpipe_model::error::{Error, ErrorKind};
 use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Write};

@@ -2,7 +2,7 @@
 //! changed.
 
 use super::styles::Styles;
-use crate::shell::{StdoutError, StdoutWriter};
+use acpipe_host::{StdoutError, StdoutWriter};
 use acpipe_model::printable::{json_escaped, printable};
 use std::borrow::Cow;
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
 //! Abilities of stdout and stderr beside plain text: styles, links, and lines of a width. Only this module asks the
 //! streams for them.
 
-use crate::shell::terminal_size;
+use acpipe_host::terminal_size;
 use acpipe_model::printable::printable;
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};

@@ -2,7 +2,7 @@
 
 use super::UsageError;
 use super::args::AgentArgs;
-use crate::shell::ReportSink;
+use acpipe_host::ReportSink;
 use acpipe_model::secret::Secrets;
 
 #[cfg(feature = "otlp")]
@@ -11,7 +11,7 @@ mod otlp;
 /// Telemetry of a command. Dropping it sends what is left.
 pub struct Telemetry {
     #[cfg(feature = "otlp")]
-    exporter: Option<crate::shell::OtlpExporter>,
+    exporter: Option<acpipe_host::OtlpExporter>,
 }
 
 #[cfg(feature = "otlp")]
@@ -23,7 +23,7 @@ impl Telemetry {
     pub fn start(args: &AgentArgs, secrets: &Secrets) -> anyhow::Result<Self> {
         let settings = settings(args)?;
         let exporter = settings
-            .map(|settings| crate::shell::OtlpExporter::start(settings, secrets.clone()))
+            .map(|settings| acpipe_host::OtlpExporter::start(settings, secrets.clone()))
             .transpose();
         Ok(Self {
             exporter: anyhow::Context::context(exporter, "cannot start telemetry")?,
@@ -54,7 +54,7 @@ pub fn check_telemetry(args: &AgentArgs) -> Result<(), UsageError> {
 }
 
 #[cfg(feature = "otlp")]
-fn settings(args: &AgentArgs) -> Result<Option<crate::shell::OtlpSettings>, UsageError> {
+fn settings(args: &AgentArgs) -> Result<Option<acpipe_host::OtlpSettings>, UsageError> {
     let variable = |name: &str| {
         std::env::var(name)
             .ok()

@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn schema_is_separated_from_the_text_of_the_user() {
         let request =
-            crate::core::output_schema::first_request(&json!({"type": "object", "title": "list"}));
+            acpipe_core::output_schema::first_request(&json!({"type": "object", "title": "list"}));
         let prompt = format!("hello\n{request}");
         let (text, schema) = without_schema(&prompt);
         assert_eq!(

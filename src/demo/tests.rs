@@ -3,7 +3,7 @@
 mod tools;
 
 use super::{fresh, serve, words};
-use crate::core::output_schema::{first_request, json_in};
+use acpipe_core::output_schema::{first_request, json_in};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tokio::sync::mpsc;

@@ -1,13 +1,13 @@
 //! Agents of a program.
 
 use super::error::{Error, Result};
-use crate::agent::AgentFactory;
-use crate::core::agent_definition::AgentDefinition;
-use crate::core::agent_names::{check_name, resolve};
-use crate::core::agent_spec::AgentSpec;
-use crate::core::builtin_definition::builtin_definition;
-use crate::core::config::Settings;
-use crate::shell::InProcessAgent;
+use acpipe_agent::AgentFactory;
+use acpipe_core::agent_definition::AgentDefinition;
+use acpipe_core::agent_names::{check_name, resolve};
+use acpipe_core::agent_spec::AgentSpec;
+use acpipe_core::builtin_definition::builtin_definition;
+use acpipe_core::config::Settings;
+use acpipe_host::InProcessAgent;
 use acpipe_model::backend_options::BackendOptions;
 use acpipe_model::builtin_agents;
 use acpipe_model::error::ErrorKind;

@@ -2,8 +2,8 @@
 
 use super::call::HandleCall;
 use super::handlers::{Handlers, PermissionRequest, QuestionRequest};
-use crate::core::client::ClientId;
-use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId, ErrorResponse};
+use acpipe_core::client::ClientId;
+use acpipe_core::client_request::{ClientAnswer, ClientRequest, ClientRequestId, ErrorResponse};
 use acpipe_json::rpc::code;
 use acpipe_json::to_raw;
 use serde_json::Value;

@@ -2,8 +2,8 @@
 
 use super::error::Result;
 use super::turn_queue::{TurnQueue, UnreadBytes};
-use crate::core::client::{ClientId, Command, Reply};
-use crate::core::client_request::{ClientAnswer, ClientRequestId};
+use acpipe_core::client::{ClientId, Command, Reply};
+use acpipe_core::client_request::{ClientAnswer, ClientRequestId};
 use acpipe_protocol::wire::PromptParams;
 use std::sync::Arc;
 use tokio::sync::oneshot;

@@ -2,7 +2,7 @@
 
 use super::chunk::Chunk;
 use super::sink::SentChunk;
-use crate::core::client::Notice;
+use acpipe_core::client::Notice;
 use acpipe_protocol::wire::{ActivityParams, AgentStateParams, StateParams};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use super::error::{Error, Result};
 use super::event::EventSource;
 use super::turn_queue::UnreadBytes;
 use super::wake::{Departure, Wake};
-use crate::core::client::{ClientId, Command, Reply};
+use acpipe_core::client::{ClientId, Command, Reply};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot, watch};

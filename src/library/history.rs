@@ -3,7 +3,7 @@
 use super::error::{Error, Result};
 use super::message::Message;
 use super::session_handle::SessionHandle;
-use crate::core::client::{Command, History, Reply};
+use acpipe_core::client::{Command, History, Reply};
 use acpipe_protocol::wire::{ListMessagesParams, SessionParams};
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use super::error::{Error, Result};
 use super::event::Events;
 use super::handle::HubHandle;
 use super::session::SessionBuilder;
-use crate::core::client::{ClientId, Command, History, Reply};
+use acpipe_core::client::{ClientId, Command, History, Reply};
 use acpipe_protocol::wire::{
     AgentListParams, AgentParams, AgentStatus, AgentSummary, ConnectParams, ListSessionsParams,
     SessionInfo,

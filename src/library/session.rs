@@ -8,7 +8,7 @@ use super::message::Message;
 use super::session_handle::SessionHandle;
 use super::turn::Turn;
 use super::turn_queue::TurnQueue;
-use crate::core::client::{Command, History, Reply};
+use acpipe_core::client::{Command, History, Reply};
 #[cfg(doc)]
 use acpipe_model::error::ErrorKind;
 use acpipe_protocol::wire::{

@@ -2,7 +2,7 @@
 
 use super::error::{Error, Result};
 use super::handle::{HubHandle, LibraryClient};
-use crate::core::client::{Command, Reply};
+use acpipe_core::client::{Command, Reply};
 use acpipe_protocol::wire::{CancelParams, SessionResult};
 
 /// Shared part of the handles of a session.

@@ -1,11 +1,11 @@
 //! Output to one client of the library, until it is in the log and may be delivered.
 
 use super::turn_queue::{BEHIND, UnreadBytes};
-use crate::core::client::{Notice, Reply, Token};
-use crate::core::client_request::{ClientRequest, ClientRequestId};
-use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::deltas::TextDelta;
-use crate::shell::FULL;
+use acpipe_core::client::{Notice, Reply, Token};
+use acpipe_core::client_request::{ClientRequest, ClientRequestId};
+use acpipe_core::client_sink::{ChunkAddress, ClientSink};
+use acpipe_core::deltas::TextDelta;
+use acpipe_host::FULL;
 use acpipe_model::decision::DecisionSource;
 use acpipe_model::error::Error;
 use acpipe_protocol::chunk::Chunk;

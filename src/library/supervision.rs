@@ -1,7 +1,7 @@
 //! Choice of the supervisor of agents.
 
 use super::error::{Error, Result};
-use crate::shell::{
+use acpipe_host::{
     SUPERVISOR, Supervision, VERSION, find_on_path, is_supervisor, keep, name_supervisor,
 };
 use acpipe_model::error::ErrorKind;

@@ -2,7 +2,7 @@
 
 use super::error::{Error, Result};
 use super::wake::Wake;
-use crate::shell::FULL;
+use acpipe_host::FULL;
 use acpipe_protocol::wire::TurnSummary;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
 //! News for the loop that must not wait for a place in a queue: handles that were dropped, and chunks that
 //! were read.
 
-use crate::core::client::ClientId;
+use acpipe_core::client::ClientId;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::Notify;
 

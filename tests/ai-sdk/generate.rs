@@ -7,7 +7,7 @@
 mod updates;
 mod values;
 
-use acpipe::core::profile::Profile;
+use acpipe_core::profile::Profile;
 use acpipe_policy::Mode;
 use acpipe_protocol::wire::OfferedKind;
 use serde_json::{Value, json};

@@ -18,8 +18,8 @@ mod merged;
 mod replay;
 mod transport;
 
-use acpipe::core::fold::Fold;
-use acpipe::core::profile::Profile;
+use acpipe_core::fold::Fold;
+use acpipe_core::profile::Profile;
 use acpipe_policy::Mode;
 use generate::{ALLOW, REFUSE};
 use judge::Stream;

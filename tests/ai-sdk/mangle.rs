@@ -3,7 +3,7 @@
 use crate::claude;
 use crate::generate::Dice;
 use crate::replay::Replayed;
-use acpipe::core::profile::Profile;
+use acpipe_core::profile::Profile;
 use acpipe_policy::Mode;
 
 /// One frame of so many is mangled.

@@ -4,7 +4,7 @@
 use crate::harness::claude::{self, args};
 use crate::harness::server::{Server, Turn};
 use crate::harness::steps::{end, say, think, tool, tool_change, until_cancelled};
-use acpipe::core::fold::Fold;
+use acpipe_core::fold::Fold;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

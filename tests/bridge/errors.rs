@@ -141,7 +141,7 @@ fn provoke(kind: ErrorKind) -> Evidence {
         ErrorKind::Parse => raw_error("{"),
         // Only a bug in acpipe provokes it, so a test within the library simulates one.
         ErrorKind::Internal => Evidence::Elsewhere(
-            "src/core/hub/tests/panics.rs",
+            "crates/core/src/hub/tests/panics.rs",
             "panic_in_a_command_is_answered",
         ),
         ErrorKind::DuplicateAgent => {

@@ -171,7 +171,7 @@ fn levels_are_chosen_by_flag_and_variable() {
     let cases: [(&[&str], &str, bool, bool); 7] = [
         (&[], "off", false, false),
         (&[], "warn", true, false),
-        (&[], "off,acpipe::shell=info", false, true),
+        (&[], "off,acpipe_host=info", false, true),
         (&["-v"], "off", true, true),
         (&["-q"], "info", false, false),
         (&["--log-level", "info"], "off", true, true),

@@ -20,7 +20,7 @@ const PAGE: &str = include_str!("../../docs/guides/permissions.md");
 const TRAPS: &str = include_str!("read_only/traps.sh");
 /// Corpus of commands that write. It is really run, so it must not contain commands that change the machine
 /// itself.
-const WRITES: &str = include_str!("../../src/core/policy/read_only/writes.txt");
+const WRITES: &str = include_str!("../../crates/policy/src/read_only/writes.txt");
 
 /// File with the names of the traps that were sprung.
 const CANARY: &str = "CANARY";

@@ -31,7 +31,7 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
         "proto knows nobody",
     ),
     (
-        "src/core",
+        "crates/core/src",
         &[
             "crate::shell",
             "crate::cli",
@@ -42,7 +42,7 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
         "core knows proto only",
     ),
     (
-        "src/shell",
+        "crates/host/src",
         &[
             "crate::cli",
             "crate::demo",
@@ -52,7 +52,7 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
         "shell knows core and proto",
     ),
     (
-        "src/agent",
+        "crates/agent/src",
         &[
             "crate::core",
             "crate::shell",
@@ -83,8 +83,8 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
         "the command line and the library are client faces beside each other",
     ),
     ("src/proto", WORLD, "proto is pure"),
-    ("src/core", WORLD, "core is pure"),
-    ("src/core", SHARED, "nobody else changes what core holds"),
+    ("crates/core/src", WORLD, "core is pure"),
+    ("crates/core/src", SHARED, "nobody else changes what core holds"),
     (
         "src",
         &["unbounded_channel", "mpsc::channel()"],
@@ -95,14 +95,14 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
 /// Files that may start processes: the supervisor, which starts agents, and the code that starts supervisors,
 /// agents without one, the daemon, or the user's pager.
 const MAKE_PROCESSES: &[&str] = &[
-    "src/shell/daemon/process.rs",
-    "src/shell/pager.rs",
-    "src/shell/supervised.rs",
-    "src/shell/supervised/group.rs",
-    "src/shell/supervisor.rs",
+    "crates/host/src/daemon/process.rs",
+    "crates/host/src/pager.rs",
+    "crates/host/src/supervised.rs",
+    "crates/host/src/supervised/group.rs",
+    "crates/host/src/supervisor.rs",
 ];
 
-/// Paths of the types that implement a dialect. Outside of the dialects, only `core/dialects.rs` creates them.
+/// Paths of the types that implement a dialect. Outside of the dialects, only `crates/dialects/src/lib.rs` creates them.
 const DIALECTS: &[&str] = &[
     "acp::Acp",
     "acp::{self, Acp",
@@ -141,8 +141,8 @@ fn violations(path: &str, text: &str) -> Vec<String> {
             wrong.push(format!("{path}: {word} in {room}: {why}"));
         }
     }
-    let is_dialect = ["src/core/acp", "src/core/claude", "src/core/dialects"];
-    if within("src/core") && !is_dialect.iter().any(|room| within(room)) {
+    let is_dialect = ["crates/dialects/src/acp", "crates/dialects/src/claude", "crates/dialects/src"];
+    if within("crates/core/src") && !is_dialect.iter().any(|room| within(room)) {
         for word in DIALECTS.iter().filter(|w| code.contains(**w)) {
             wrong.push(format!(
                 "{path}: {word}: only core/dialects.rs creates dialects"
@@ -249,14 +249,14 @@ fn violations_of_source_rules_are_found() {
     assert!(found.contains("501 lines"), "{found}");
     assert_eq!(overlong("src/core/x.rs", &long, CEILING_OF_OWNERS), None);
     let dialect = "//! D.\nuse super::acp::{self, Acp};\n";
-    assert!(violations("src/core/dialects.rs", dialect).is_empty());
+    assert!(violations("crates/dialects/src/lib.rs", dialect).is_empty());
     assert!(violations("src/core/acp/x.rs", dialect).is_empty());
     let cases = [
         ("src/core/agent/x.rs", dialect, "only core/dialects.rs"),
         ("src/core/x.rs", "fn x() {}\n", "begin with"),
         ("src/core/x.rs", "//! D.\nuse tokio::sync;\n", "tokio::"),
         (
-            "src/core.rs",
+            "crates/core/src/lib.rs",
             "//! D.\nuse crate::shell::x;\n",
             "core knows proto only",
         ),
@@ -300,5 +300,5 @@ fn violations_of_source_rules_are_found() {
         let wrong = violations(path, text).join("\n");
         assert!(wrong.contains(why), "{path}: {wrong}");
     }
-    assert!(violations("src/shell/supervised.rs", "//! D.\nCommand::new(x);\n").is_empty());
+    assert!(violations("crates/host/src/supervised.rs", "//! D.\nCommand::new(x);\n").is_empty());
 }

@@ -2,10 +2,10 @@
 
 use super::agent::Agent;
 use super::store::Shared;
-use acpipe::core::client::{Command, History, Token};
-use acpipe::core::hub::HubCx;
-use acpipe::core::hub::{AgentId, Effect, Hub, OnLost};
 use acpipe::testing::{RecordingClient, SettingsBuilder, messages, params};
+use acpipe_core::client::{Command, History, Token};
+use acpipe_core::hub::HubCx;
+use acpipe_core::hub::{AgentId, Effect, Hub, OnLost};
 use acpipe_model::error::Error;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};

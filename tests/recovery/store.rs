@@ -1,7 +1,7 @@
 //! A store that outlives the hub, as a disk does.
 
-use acpipe::core::store::{Card, CardQuery, LogFile, Store};
 use acpipe::testing::SharedCell;
+use acpipe_core::store::{Card, CardQuery, LogFile, Store};
 use acpipe_model::error::Error;
 use std::collections::BTreeMap;
 use std::io;

@@ -1,9 +1,9 @@
 //! Plays an agent's lines as a live session, and as the replay of one.
 
-use acpipe::core::fold::Fold;
-use acpipe::core::replay::Replay;
-use acpipe::core::turn::Turn;
-use acpipe::core::view::chunks::{ChunkSink, ChunkState};
+use acpipe_core::fold::Fold;
+use acpipe_core::replay::Replay;
+use acpipe_core::turn::Turn;
+use acpipe_core::view::chunks::{ChunkSink, ChunkState};
 use acpipe_dialects::acp::Acp;
 use acpipe_model::decision::{Decision, DecisionSource};
 use acpipe_model::dialect::{AgentCall, AgentLine, Child, Dialect as _, Outgoing, PromptPart};

@@ -13,7 +13,7 @@ mod live;
 mod normal;
 mod recorded;
 
-use acpipe::core::replay::{Replay, ReplayedMessages, is_other_conversation};
+use acpipe_core::replay::{Replay, ReplayedMessages, is_other_conversation};
 use difference::differences;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Plays one turn of the Claude Code CLI to a hub.
 
 use crate::drive::{Driver, Played, params};
-use acpipe::core::client::Command;
-use acpipe::core::hub::{AgentInput, Exit};
+use acpipe_core::client::Command;
+use acpipe_core::hub::{AgentInput, Exit};
 use acpipe_protocol::wire::Protocol;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 
 use crate::cli::{ended, prompted};
 use crate::{documented, evidence, rows};
-use acpipe::core::retry::{RETRY_PAUSE, UNAVAILABLE};
+use acpipe_core::retry::{RETRY_PAUSE, UNAVAILABLE};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;

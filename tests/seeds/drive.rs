@@ -1,11 +1,11 @@
 //! Plays one turn of an agent to a hub.
 
-use acpipe::core::client::{Command, Reply, Token};
-use acpipe::core::hub::HubCx;
-use acpipe::core::hub::{AgentId, AgentInput, Effect, Hub};
-use acpipe::core::store::MemoryStore;
 pub use acpipe::testing::params;
 use acpipe::testing::{self, RecordingClient, SettingsBuilder};
+use acpipe_core::client::{Command, Reply, Token};
+use acpipe_core::hub::HubCx;
+use acpipe_core::hub::{AgentId, AgentInput, Effect, Hub};
+use acpipe_core::store::MemoryStore;
 use acpipe_protocol::wire::Protocol;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};

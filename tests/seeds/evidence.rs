@@ -94,17 +94,17 @@ fn production_code_helpers_and_ignored_tests_are_not_evidence() {
         ("tests/seeds/evidence.rs", None, "name a test"),
         ("tests/bridge/queue.rs", None, "name a test"),
         (
-            "src/core/claude/launch.rs",
+            "crates/dialects/src/claude/launch.rs",
             Some("options_become_the_launch_of_a_session"),
             "",
         ),
         (
-            "src/core/claude/launch.rs",
+            "crates/dialects/src/claude/launch.rs",
             Some("may_bypass"),
             "is not a test",
         ),
-        ("src/core/claude/launch.rs", Some("no_such"), "is not there"),
-        ("src/core/dialect.rs", None, "name a test"),
+        ("crates/dialects/src/claude/launch.rs", Some("no_such"), "is not there"),
+        ("crates/model/src/dialect.rs", None, "name a test"),
         ("tests/seeds/cli.rs", Some("prompted"), "is not a test"),
         (
             "tests/bridge/kills.rs",

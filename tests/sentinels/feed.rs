@@ -1,12 +1,12 @@
 //! Plays an agent's lines to a hub in a turn, and collects what its client receives.
 
-use acpipe::core::client::{Command, Notice, Reply, Token};
-use acpipe::core::fold::Fold;
-use acpipe::core::hub::HubCx;
-use acpipe::core::hub::{AgentId, Effect, Hub, Settings};
-use acpipe::core::store::MemoryStore;
 pub use acpipe::testing::params;
 use acpipe::testing::{RecordingClient, SettingsBuilder, messages};
+use acpipe_core::client::{Command, Notice, Reply, Token};
+use acpipe_core::fold::Fold;
+use acpipe_core::hub::HubCx;
+use acpipe_core::hub::{AgentId, Effect, Hub, Settings};
+use acpipe_core::store::MemoryStore;
 use acpipe_policy::Mode;
 use acpipe_protocol::wire::Protocol;
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 
 use super::disk::{Dice, Disk, StoredLog};
 use super::drive::World;
-use acpipe::core::log::{Identity, Log};
-use acpipe::core::store::{Card, Store as _};
+use acpipe_core::log::{Identity, Log};
+use acpipe_core::store::{Card, Store as _};
 use std::collections::BTreeMap;
 
 const SESSION: &str = "a";

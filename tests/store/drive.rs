@@ -1,10 +1,10 @@
 //! Drives a hub as the loop does, with a random agent.
 
 use super::disk::{Dice, Disk};
-use acpipe::core::client::{Command, History, Token};
-use acpipe::core::hub::HubCx;
-use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use acpipe::testing::{RecordedChunk, RecordingClient, SettingsBuilder, messages, params};
+use acpipe_core::client::{Command, History, Token};
+use acpipe_core::hub::HubCx;
+use acpipe_core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use acpipe_model::error::Error;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -10,9 +10,9 @@ mod disk;
 mod drive;
 mod proportion;
 
-use acpipe::core::log::Log;
-use acpipe::core::store::Store as _;
 use acpipe::testing::RecordedChunk;
+use acpipe_core::log::Log;
+use acpipe_core::store::Store as _;
 use acpipe_model::error::{Error, ErrorKind};
 use disk::{Dice, Disk, StoredLog};
 use drive::World;

@@ -6,7 +6,7 @@
 
 use super::permissions::{Column, chosen, play, recorded, same, ways};
 use super::{folder, names};
-use acpipe::core::hub::RUN_NOTICES;
+use acpipe_core::hub::RUN_NOTICES;
 use acpipe_policy::{Effect, Mode, Policy};
 use acpipe_protocol::wire::SessionOptions;
 use std::fmt::Write as _;

@@ -5,12 +5,12 @@
 //! the session, of prompts and of requests replaced by the hub's ids; the collected output has them restored.
 
 use crate::replay::{ReplayClient, Replayed, frames, settings};
-use acpipe::core::client::{Command, Token};
-use acpipe::core::hub::HubCx;
-use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
-use acpipe::core::profile::Profile;
-use acpipe::core::store::MemoryStore;
 use acpipe::testing::{line, params};
+use acpipe_core::client::{Command, Token};
+use acpipe_core::hub::HubCx;
+use acpipe_core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
+use acpipe_core::profile::Profile;
+use acpipe_core::store::MemoryStore;
 use acpipe_json::to_raw;
 use acpipe_model::transport::Transport;
 use acpipe_policy::{Mode, Policy};
@@ -300,7 +300,7 @@ impl Cli {
                 let answer = Ok(to_raw(&answer));
                 let client = &mut self.seen.client;
                 self.hub.client_answered(
-                    acpipe::core::client::ClientId::FIRST,
+                    acpipe_core::client::ClientId::FIRST,
                     ask,
                     &answer,
                     &mut HubCx::new(self.now, client),

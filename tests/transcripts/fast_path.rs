@@ -6,12 +6,12 @@
 //! of both. `LINES=1000000 cargo test --release --test transcripts fast_path` compares a million lines.
 
 use crate::names;
-use acpipe::core::client::{Command, Notice, Reply, Token};
-use acpipe::core::client_sink::{ChunkAddress, ClientSink};
-use acpipe::core::hub::HubCx;
-use acpipe::core::hub::{AgentId, AgentInput, Effect, Hub};
-use acpipe::core::store::MemoryStore;
 use acpipe::testing::SettingsBuilder;
+use acpipe_core::client::{Command, Notice, Reply, Token};
+use acpipe_core::client_sink::{ChunkAddress, ClientSink};
+use acpipe_core::hub::HubCx;
+use acpipe_core::hub::{AgentId, AgentInput, Effect, Hub};
+use acpipe_core::store::MemoryStore;
 use acpipe_json::frame::Batch;
 use acpipe_model::error::Error;
 use acpipe_protocol::chunk::Chunk;

@@ -19,9 +19,9 @@ mod stream;
 mod twins;
 mod verdicts;
 
-use acpipe::core::fold::Fold;
-use acpipe::core::hub::{MAY_NOT_ASK, RUN_NOTICES};
-use acpipe::core::profile::Profile;
+use acpipe_core::fold::Fold;
+use acpipe_core::hub::{MAY_NOT_ASK, RUN_NOTICES};
+use acpipe_core::profile::Profile;
 use acpipe_policy::Mode;
 use permissions::{ALLOW, REFUSE};
 use replay::{ReplayClient, Replayed};

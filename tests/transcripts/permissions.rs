@@ -5,7 +5,7 @@
 
 use super::replay::{ReplayClient, Replayed, frames};
 use super::{claude, folder, names, replay, stream};
-use acpipe::core::profile::Profile;
+use acpipe_core::profile::Profile;
 use acpipe_policy::{Mode, Policy};
 use acpipe_protocol::tape::Direction;
 use acpipe_protocol::wire::OfferedKind;

@@ -1,12 +1,12 @@
 //! Replays a recording to a hub and collects what its client receives.
 
-use acpipe::core::client::{Command, Reply, Token};
-use acpipe::core::client_request::{ClientRequest, ClientRequestId};
-use acpipe::core::hub::HubCx;
-use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub, Settings};
-use acpipe::core::profile::Profile;
-use acpipe::core::store::MemoryStore;
 use acpipe::testing::{self, RecordedChunk, RecordingClient, SettingsBuilder};
+use acpipe_core::client::{Command, Reply, Token};
+use acpipe_core::client_request::{ClientRequest, ClientRequestId};
+use acpipe_core::hub::HubCx;
+use acpipe_core::hub::{AgentId, AgentInput, Effect, Exit, Hub, Settings};
+use acpipe_core::profile::Profile;
+use acpipe_core::store::MemoryStore;
 use acpipe_json::to_raw;
 use acpipe_model::error::Error;
 use acpipe_policy::{Mode, Policy};
@@ -442,7 +442,7 @@ impl Replay {
             let answer = Ok(to_raw(&answer));
             let client = &mut self.seen.client;
             self.hub.client_answered(
-                acpipe::core::client::ClientId::FIRST,
+                acpipe_core::client::ClientId::FIRST,
                 ask,
                 &answer,
                 &mut HubCx::new(self.now, client),

@@ -5,7 +5,7 @@
 //! differ between the recordings are unified. Each part is compared with the part of the same kind and number
 //! in the other message.
 
-use acpipe::core::fold::Fold;
+use acpipe_core::fold::Fold;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

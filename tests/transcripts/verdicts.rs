@@ -4,7 +4,7 @@
 use super::replay::{self, ReplayClient};
 use super::{claude, folder, names};
 use acpipe::cli::policy_of;
-use acpipe::core::profile::Profile;
+use acpipe_core::profile::Profile;
 use serde_json::Value;
 use std::fmt::Write as _;
 

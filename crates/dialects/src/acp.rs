@@ -20,7 +20,7 @@ mod results;
 mod sent;
 mod session_gone;
 mod stray_lines;
-pub(super) mod updates;
+pub mod updates;
 mod user_question;
 
 use acpipe_json as json;

@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Translator of one agent protocol.
 ///
 /// A dialect [orders](TransportOrder) transports under numbers of its own ([`Child`]), writes lines to them, reads
-/// their lines, and receives the end of each. [`core/transport.rs`](super::transport) defines what a
+/// their lines, and receives the end of each. [`crates/model/src/transport.rs`](super::transport) defines what a
 /// transport is and what it must deliver. Process ids, process health and the steps of a stop belong to the
 /// agent machine and the shell.
 pub trait Dialect: Send {

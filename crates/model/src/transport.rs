@@ -1,23 +1,23 @@
 //! Transports: the connections that a dialect opens to exchange lines with its agent.
 //!
 //! A dialect orders transports under numbers of its own ([`Child`]), writes lines to them and reads lines
-//! from them. The shell opens and drives them (`shell/drive/transports.rs`). `docs/internals/agents.md`
+//! from them. The shell opens and drives them (`crates/host/src/drive/transports.rs`). `docs/internals/agents.md`
 //! has the steps to add one.
 //!
 //! Every transport delivers to the dialect, in this order:
 //!
-//! 1. lines ([`AgentInput::Batch`](acpipe::core::effect::AgentInput::Batch)), in the order in which the agent wrote
+//! 1. lines (`AgentInput::Batch`), in the order in which the agent wrote
 //!    them. A protocol that does not consist of lines needs a framing in the shell that creates lines;
-//! 2. exactly one end: [`AgentInput::Exited`](acpipe::core::effect::AgentInput::Exited) after all lines, or
-//!    [`AgentInput::StartFailed`](acpipe::core::effect::AgentInput::StartFailed) if it could not be opened or read.
+//! 2. exactly one end: `AgentInput::Exited` after all lines, or
+//!    `AgentInput::StartFailed` if it could not be opened or read.
 //!    Nothing follows the end.
 //!
 //! [`Transport::is_read_only`] determines what a transport accepts. A transport that is not read-only accepts
 //!
-//! - lines ([`Effect::Send`](acpipe::core::effect::Effect::Send)), also before it is open;
-//! - the end of its input ([`Effect::FinishInput`](acpipe::core::effect::Effect::FinishInput)): no line follows, and
+//! - lines (`Effect::Send`), also before it is open;
+//! - the end of its input (`Effect::FinishInput`): no line follows, and
 //!   the transport continues until it ends by itself;
-//! - a stop in three steps: [`Effect::CloseInput`](acpipe::core::effect::Effect::CloseInput), `Terminate` and
+//! - a stop in three steps: `Effect::CloseInput`, `Terminate` and
 //!   `Kill`. After `Kill` its end must follow.
 
 use super::http::HttpRequest;

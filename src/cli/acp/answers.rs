@@ -1,9 +1,9 @@
 //! Requests of acpipe and of agents that do not speak ACP, as requests of ACP, and the responses to them.
 
-use crate::core::acp_requests::{
+use acpipe_core::acp_requests::{
     ElicitationSupport, QuestionRequest, permission, permission_answer, question, question_answer,
 };
-use crate::core::client_request::{ClientAnswer, ClientRequest, ErrorResponse};
+use acpipe_core::client_request::{ClientAnswer, ClientRequest, ErrorResponse};
 use acpipe_json::rpc::code;
 use acpipe_json::to_raw;
 use acpipe_model::host::ClientHostRequest;

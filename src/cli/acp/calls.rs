@@ -1,6 +1,6 @@
 //! Calls of the client that are not answered.
 
-use crate::core::client::{ClientId, Token};
+use acpipe_core::client::{ClientId, Token};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

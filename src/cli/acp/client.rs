@@ -6,12 +6,12 @@ use super::errors::{with_methods_of_acp, write_error};
 use super::shown::{Form, Shown};
 use super::state::Sessions;
 use super::updates::Updates;
-use crate::core::acp_requests::ElicitationSupport;
-use crate::core::client::{Command, Notice, Reply, Token};
-use crate::core::client_request::{ClientRequest, ClientRequestId};
-use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::methods::learn_secrets;
-use crate::shell::{
+use acpipe_core::acp_requests::ElicitationSupport;
+use acpipe_core::client::{Command, Notice, Reply, Token};
+use acpipe_core::client_request::{ClientRequest, ClientRequestId};
+use acpipe_core::client_sink::{ChunkAddress, ClientSink};
+use acpipe_core::methods::learn_secrets;
+use acpipe_host::{
     ClientAction, ClientConnection, ClientInput, FULL, Interrupt, Pressure, Recorder, hand_over,
     log_frames,
 };

@@ -1,7 +1,7 @@
 //! Notices of acpipe to the user, as updates of a session.
 
 use super::client::AcpConnection;
-use crate::core::client::Notice;
+use acpipe_core::client::Notice;
 use acpipe_json::frame::write_framed;
 use acpipe_json::rpc;
 use acpipe_protocol::wire::Party;

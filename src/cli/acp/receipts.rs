@@ -1,6 +1,6 @@
 //! Receipts of restores in words.
 
-use crate::core::terms::differing_text;
+use acpipe_core::terms::differing_text;
 use acpipe_protocol::wire;
 use acpipe_protocol::wire::Memory;
 

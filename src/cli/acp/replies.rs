@@ -4,7 +4,7 @@ use super::calls::{CallKind, ClosingCall, OpenAs, OpenCall, SessionCall};
 use super::client::AcpConnection;
 use super::errors::error_of;
 use super::receipts::receipt_text;
-use crate::core::client::Reply;
+use acpipe_core::client::Reply;
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::wire;
 use acpipe_protocol::wire::{SessionResult, TurnSummary};

@@ -2,9 +2,9 @@
 
 use super::answers::convert;
 use super::client::AcpConnection;
-use crate::core::client::ClientId;
-use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId, ErrorResponse};
-use crate::shell::ClientAction;
+use acpipe_core::client::ClientId;
+use acpipe_core::client_request::{ClientAnswer, ClientRequest, ClientRequestId, ErrorResponse};
+use acpipe_host::ClientAction;
 use acpipe_json::frame::write_framed;
 use acpipe_json::rpc;
 use acpipe_json::rpc::{RpcError, code};

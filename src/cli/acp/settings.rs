@@ -3,7 +3,7 @@
 use super::client::FaceSettings;
 use crate::cli::args::AcpArgs;
 use crate::cli::{ContinuedSession, UsageError, agent_definitions, load_config};
-use crate::core::hub::Settings;
+use acpipe_core::hub::Settings;
 use acpipe_policy::Mode;
 
 /// Number of characters of a session that are repeated to an agent which no longer remembers it, unless `--reinject`

@@ -1,6 +1,6 @@
 //! The open sessions: the agent of each, its settings in ACP, and the option by which the client changes the agent.
 
-use crate::core::acp_settings::session_settings;
+use acpipe_core::acp_settings::session_settings;
 use acpipe_json::rpc;
 use acpipe_json::rpc::Message;
 use acpipe_model::acp_notification::AcpNotification;

@@ -7,7 +7,7 @@ use crate::cli::config::{UserFile, trust as trusted};
 use crate::cli::screen::ScreenContent;
 use crate::cli::screen::to_stdout;
 use crate::cli::{UsageError, print_note};
-use crate::core::agent_names::resolve;
+use acpipe_core::agent_names::resolve;
 use acpipe_protocol::wire::Protocol;
 use serde_json::{Map, Value, json};
 

@@ -1,6 +1,6 @@
 //! Versions of installed agents: what their programs print for `--version`.
 
-use crate::shell::{AgentStarter, NextLine};
+use acpipe_host::{AgentStarter, NextLine};
 use acpipe_model::nested;
 use acpipe_model::transport::ProcessSpec;
 use std::sync::Arc;

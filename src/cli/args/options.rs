@@ -2,7 +2,7 @@
 
 use crate::cli::UsageError;
 use crate::cli::config::text_of;
-use crate::core::output_schema::OutputSchema;
+use acpipe_core::output_schema::OutputSchema;
 use acpipe_json::shallow;
 use acpipe_protocol::wire::SessionOptions;
 use clap::Args;

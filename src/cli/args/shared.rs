@@ -2,7 +2,7 @@
 
 pub use super::timeouts::stage;
 
-use crate::core::profile::Profile;
+use acpipe_core::profile::Profile;
 use acpipe_protocol::wire::Protocol;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! The session of a chat: its id, and the calls that open it and begin its turns.
 
 use crate::cli::run::calls::{PromptOptions, Steps};
-use crate::core::client::{Command, History};
-use crate::core::session_id::{is_unnamed, name_of, unnamed};
+use acpipe_core::client::{Command, History};
+use acpipe_core::session_id::{is_unnamed, name_of, unnamed};
 use acpipe_protocol::wire;
 use serde_json::{Map, Value};
 

@@ -4,7 +4,7 @@ use super::input::{ChatInput, EditorEvent};
 use super::line::completions;
 use super::offers::Offers;
 use crate::cli::logs::TerminalLogs;
-use crate::shell::{make_private, open_state_file};
+use acpipe_host::{make_private, open_state_file};
 use anyhow::Context as _;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::config::{BellStyle, CompletionType};

@@ -1,6 +1,6 @@
 //! Input of a chat: lines of the editor, and answers to questions.
 
-use crate::shell::ClientInput;
+use acpipe_host::ClientInput;
 
 /// Input of a chat.
 #[derive(Debug)]

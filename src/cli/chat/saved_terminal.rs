@@ -1,6 +1,6 @@
 //! Settings of the terminal during a chat, and those from before it, restored however it ends.
 
-use crate::shell::StdoutWriter;
+use acpipe_host::StdoutWriter;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::Write as _;
 

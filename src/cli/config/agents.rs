@@ -10,7 +10,7 @@ use super::fault::{ConfigFault, KeyPath};
 use super::file::{AgentTable, PermissionTable};
 use super::permissions::apply;
 use super::source::ConfigSource;
-use crate::core::agent_names::check_name;
+use acpipe_core::agent_names::check_name;
 use acpipe_model::asking::Asking;
 use acpipe_model::backend_options::BackendOptions;
 use acpipe_model::error::{Error, ErrorKind};

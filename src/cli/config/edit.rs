@@ -3,7 +3,7 @@
 use super::agents::{ResolutionContext, resolve};
 use super::source::{ConfigSource, FileOwner};
 use super::{UserFile, user_policy, write};
-use crate::core::agent_names::check_name;
+use acpipe_core::agent_names::check_name;
 use acpipe_model::error::{Error, ErrorKind, invalid};
 use serde_json::{Map, Value as Json};
 use std::io;

@@ -1,6 +1,6 @@
 //! Search for the configuration file of a project.
 
-use crate::shell::{check_link_owner, check_owner, is_foreign, open_own};
+use acpipe_host::{check_link_owner, check_owner, is_foreign, open_own};
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

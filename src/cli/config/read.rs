@@ -1,7 +1,7 @@
 //! Reading of configuration files. A file in its usual place is used only if another user could not write it.
 
 use super::UsageError;
-use crate::shell::{check_mode, check_owner, open_input, open_own};
+use acpipe_host::{check_mode, check_owner, open_input, open_own};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;

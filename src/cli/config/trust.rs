@@ -3,7 +3,7 @@
 
 use super::read::MAX_FILE_BYTES;
 use super::write;
-use crate::shell::{make_private, read_state_file};
+use acpipe_host::{make_private, read_state_file};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, ErrorKind};

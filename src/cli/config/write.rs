@@ -1,6 +1,6 @@
 //! Atomic replacement of small files.
 
-use crate::shell::create_file;
+use acpipe_host::create_file;
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Permissions of a client, by its connection.
 
 use super::setup::ClientAccess;
-use crate::core::client::{Command, Reply};
+use acpipe_core::client::{Command, Reply};
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::wire::{ClientCapabilities, Done, OnDisconnect, Role};
 

@@ -2,11 +2,11 @@
 
 use super::face::Face;
 use super::setup::ClientAccess;
-use crate::core::client::{Notice, Reply, Token};
-use crate::core::client_request::{ClientRequest, ClientRequestId};
-use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::deltas::TextDelta;
-use crate::shell::{ClientAction, ClientInput, FULL, OutputQueue, Pressure};
+use acpipe_core::client::{Notice, Reply, Token};
+use acpipe_core::client_request::{ClientRequest, ClientRequestId};
+use acpipe_core::client_sink::{ChunkAddress, ClientSink};
+use acpipe_core::deltas::TextDelta;
+use acpipe_host::{ClientAction, ClientInput, FULL, OutputQueue, Pressure};
 use acpipe_model::acp_notification::AcpNotification;
 use acpipe_model::decision::DecisionSource;
 use acpipe_model::error::Error;

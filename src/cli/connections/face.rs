@@ -3,8 +3,8 @@
 use super::setup::ClientFace;
 use crate::cli::acp::client::AcpConnection;
 use crate::cli::rpc::RpcClient;
-use crate::core::client_sink::ClientSink;
-use crate::shell::{ClientAction, ClientConnection as _, ClientInput, Pressure};
+use acpipe_core::client_sink::ClientSink;
+use acpipe_host::{ClientAction, ClientConnection as _, ClientInput, Pressure};
 use acpipe_model::secret::Secrets;
 
 /// Face of a connection. It serves a single client, which it calls the first.

@@ -1,7 +1,7 @@
 //! Facts about a new connection.
 
 use crate::cli::acp::client::FaceSettings;
-use crate::core::hub::Settings;
+use acpipe_core::hub::Settings;
 
 /// Facts about a new connection.
 #[derive(Debug)]

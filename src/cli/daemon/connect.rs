@@ -5,7 +5,7 @@ use super::hello::{DaemonInfo, Hello, Purpose, SOCKET_VERSION, SessionOrigin, We
 use super::start::start;
 use super::start_options::StartVariables;
 use crate::cli::print_note;
-use crate::shell::DaemonPlace;
+use acpipe_host::DaemonPlace;
 use acpipe_model::error::{Error, ErrorKind};
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use crate::cli::args::hints::try_parse;
 use crate::cli::screen::ScreenContent;
 use crate::cli::screen::to_stdout;
 use crate::cli::{print_note, state_dir};
-use crate::shell::DaemonPlace;
+use acpipe_host::DaemonPlace;
 use anyhow::Context as _;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use super::command_line::ClientCommand;
 use super::connect::{DaemonConnection, connect_client};
 use super::hello::SessionOrigin;
-use crate::shell::StdoutWriter;
+use acpipe_host::StdoutWriter;
 use acpipe_model::error::{Error, ErrorKind};
 use anyhow::Context as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

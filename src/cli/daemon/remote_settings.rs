@@ -8,7 +8,7 @@ use crate::cli::args::read_files::ReadFiles;
 use crate::cli::args::{AgentArgs, Verb};
 use crate::cli::connections::{ClientAccess, ClientFace, ConnectionSetup, Via};
 use crate::cli::{ContinuedSession, UsageError, settings};
-use crate::core::hub::Settings;
+use acpipe_core::hub::Settings;
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::secret::Secrets;
 use std::path::Path;

@@ -11,8 +11,8 @@ use crate::cli::connections::{ConnectionSetup, Connections};
 use crate::cli::http::{ListenOptions, check_listen, listen};
 use crate::cli::telemetry::{Telemetry, check_telemetry};
 use crate::cli::{ContinuedSession, launch, print_note, settings, state_dir, store_for_clients};
-use crate::core::hub::{Hub, Settings};
-use crate::shell::{
+use acpipe_core::hub::{Hub, Settings};
+use acpipe_host::{
     Connector, DaemonListener, DaemonPlace, InProcessAgents, LoopOwner, LoopSetup, StdoutWriter,
     connections, detach, drive,
 };

@@ -3,7 +3,7 @@
 use super::hello::{DaemonInfo, Hello, LONGEST_HELLO, Purpose, SOCKET_VERSION, Welcome};
 use super::remote_settings::setup_of;
 use crate::cli::connections::{ClientAccess, ClientFace, ConnectionSetup, Via};
-use crate::shell::{ClientChannel, ConnectionInput, ConnectionOutput, Connector, DaemonListener};
+use acpipe_host::{ClientChannel, ConnectionInput, ConnectionOutput, Connector, DaemonListener};
 use acpipe_json::frame::ClientFrames;
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::secret::Secrets;

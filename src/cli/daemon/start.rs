@@ -1,7 +1,7 @@
 //! Starts the daemon in the background.
 
 use super::start_options::{DETACHED, StartVariables};
-use crate::shell::{DaemonPlace, StartedDaemon};
+use acpipe_host::{DaemonPlace, StartedDaemon};
 use acpipe_model::error::{Error, ErrorKind};
 use anyhow::Context as _;
 use std::io::{Read as _, Seek as _, SeekFrom};

@@ -2,8 +2,8 @@
 
 mod seen;
 
-use crate::shell::{AgentStarter, DirectProcess, DirectProcessEnd, NextLine};
 use acpipe_dialects::acp::wants_sign_in;
+use acpipe_host::{AgentStarter, DirectProcess, DirectProcessEnd, NextLine};
 use acpipe_json::repair::Faults;
 use acpipe_json::rpc;
 use acpipe_json::rpc::{Message, RpcError};

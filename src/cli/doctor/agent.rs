@@ -9,7 +9,7 @@ use super::program::find_program;
 use super::report::{Check, DoctorReport};
 use super::scratch::SessionDirectory;
 use super::subject::CheckedAgent;
-use crate::shell::AgentStarter;
+use acpipe_host::AgentStarter;
 use acpipe_model::limits::Limits;
 use serde_json::json;
 use std::path::Path;

@@ -5,7 +5,7 @@ use super::limits::ProbeLimits;
 use super::program::find_program;
 use super::report::{Check, DoctorReport, shown};
 use super::subject::CheckedAgent;
-use crate::shell::{AgentStarter, DirectProcessEnd, NextLine};
+use acpipe_host::{AgentStarter, DirectProcessEnd, NextLine};
 use acpipe_model::limits::Limits;
 use serde_json::json;
 use std::time::Instant;

@@ -4,7 +4,7 @@ use super::args::DoctorArgs;
 use super::program::find_program;
 use super::report::{Check, DoctorReport};
 use super::subject::CheckedAgent;
-use crate::shell::AgentStarter;
+use acpipe_host::AgentStarter;
 use serde_json::json;
 
 /// Checks the program. It is not started, because it has no handshake and would answer a prompt.

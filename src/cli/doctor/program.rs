@@ -2,7 +2,7 @@
 
 use super::report::{Check, DoctorReport};
 use super::subject::CheckedAgent;
-use crate::shell::AgentStarter;
+use acpipe_host::AgentStarter;
 use acpipe_model::error::ErrorKind;
 use acpipe_model::package_runner::package_runner;
 use acpipe_protocol::wire::{FoundBy, Program};

@@ -3,11 +3,11 @@
 use super::args::DoctorArgs;
 use super::report::Check;
 use crate::cli::{UsageError, plain_settings};
-use crate::core::agent_definition::AgentDefinition;
-use crate::core::agent_names::{AgentName, resolve};
-use crate::core::agent_spec::AgentSpec;
-use crate::core::builtin_definition::{builtin_definition, profile_name};
-use crate::core::config::Settings;
+use acpipe_core::agent_definition::AgentDefinition;
+use acpipe_core::agent_names::{AgentName, resolve};
+use acpipe_core::agent_spec::AgentSpec;
+use acpipe_core::builtin_definition::{builtin_definition, profile_name};
+use acpipe_core::config::Settings;
 use acpipe_model::backend_options::BackendOptions;
 use acpipe_model::builtin_agents;
 use acpipe_model::builtin_agents::BuiltinAgent;

@@ -9,7 +9,7 @@ use super::state::ServerState;
 use super::token::random_hex;
 use super::turn_stream::{FollowedTurn, TurnStream};
 use crate::cli::connections::ClientAccess;
-use crate::core::terms::{differing_text, is_term};
+use acpipe_core::terms::{differing_text, is_term};
 use acpipe_protocol::wire::{Recovery, SessionResult};
 use axum::Extension;
 use axum::body::Body;

@@ -3,7 +3,7 @@
 use super::failure::HttpFailure;
 use super::incoming::{Ask, Incoming, QuestionDecision};
 use crate::cli::connections::{ClientAccess, ConnectionSetup, Via};
-use crate::shell::{ConnectionInput, ConnectionOutput, Connector};
+use acpipe_host::{ConnectionInput, ConnectionOutput, Connector};
 use memchr::memchr;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

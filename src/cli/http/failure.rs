@@ -1,6 +1,6 @@
 //! Failures of requests: an HTTP status, and plain text that the AI SDK shows, or JSON with the kind of the error.
 
-use crate::shell::ConnectionError;
+use acpipe_host::ConnectionError;
 use acpipe_model::error::ErrorKind;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -1,7 +1,7 @@
 //! Metrics of the hub in the text format of Prometheus.
 
 use super::metrics::{Metric, as_f64, counter, gauge, sample, text_of};
-use crate::core::metrics::{Histogram, HubMetrics};
+use acpipe_core::metrics::{Histogram, HubMetrics};
 use std::fmt::Write as _;
 
 /// Returns the metrics of the hub as text.

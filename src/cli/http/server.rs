@@ -8,7 +8,7 @@ use super::state::ServerState;
 use super::tls;
 use super::token::Tokens;
 use crate::cli::connections::ConnectionSetup;
-use crate::shell::Connector;
+use acpipe_host::Connector;
 use anyhow::{Context as _, bail, ensure};
 use axum::Router;
 use axum::http::HeaderValue;

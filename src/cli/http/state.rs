@@ -4,7 +4,7 @@ use super::guard::Guard;
 use super::metrics::Metrics;
 use super::token::Tokens;
 use crate::cli::connections::ConnectionSetup;
-use crate::shell::Connector;
+use acpipe_host::Connector;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 

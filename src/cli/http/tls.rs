@@ -1,6 +1,6 @@
 //! TLS of the HTTP server, from certificate files.
 
-use crate::shell::read_input;
+use acpipe_host::read_input;
 use anyhow::{Context as _, ensure};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

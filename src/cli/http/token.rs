@@ -1,7 +1,7 @@
 //! Tokens of the HTTP server: one for full access, one for observers.
 
 use crate::cli::connections::ClientAccess;
-use crate::shell::{make_private, open_state_file_to_read};
+use acpipe_host::{make_private, open_state_file_to_read};
 use acpipe_model::secret::Secrets;
 use anyhow::{Context as _, bail, ensure};
 use std::fs::OpenOptions;

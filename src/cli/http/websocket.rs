@@ -3,7 +3,7 @@
 use super::failure::HttpFailure;
 use super::state::ServerState;
 use crate::cli::connections::{ClientAccess, ConnectionSetup, Via};
-use crate::shell::{ClientChannel, ConnectionInput, ConnectionOutput};
+use acpipe_host::{ClientChannel, ConnectionInput, ConnectionOutput};
 use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade};

@@ -1,7 +1,7 @@
 //! Requests to the daemon.
 
 use super::{Value, json};
-use crate::core::client::{Command, History};
+use acpipe_core::client::{Command, History};
 use acpipe_protocol::wire;
 
 /// Type of the result of a request.

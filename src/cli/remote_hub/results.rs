@@ -1,7 +1,7 @@
 //! Results and errors of the daemon.
 
 use super::requests::ExpectedResult;
-use crate::core::client::Reply;
+use acpipe_core::client::Reply;
 use acpipe_json::rpc::RpcError;
 use acpipe_model::error::{Error, ErrorKind};
 use serde_json::value::RawValue;

@@ -1,7 +1,7 @@
 //! The client's calls that have no response yet.
 
 use super::batch::BatchId;
-use crate::core::client::{Command, Token};
+use acpipe_core::client::{Command, Token};
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 

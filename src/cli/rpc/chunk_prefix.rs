@@ -1,6 +1,6 @@
 //! Serialized beginning of a `session/chunk` or `session/events` notification.
 
-use crate::core::client_sink::ChunkAddress;
+use acpipe_core::client_sink::ChunkAddress;
 use acpipe_json::to_raw;
 
 /// Beginning of a notification up to the chunk's number, reused while session and turn stay the same.

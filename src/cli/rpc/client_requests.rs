@@ -1,8 +1,8 @@
 //! Requests of acpipe to its client, and the client's responses.
 
-use crate::core::client::ClientId;
-use crate::core::client_request::{ClientRequest, ClientRequestId, ErrorResponse};
-use crate::shell::ClientAction;
+use acpipe_core::client::ClientId;
+use acpipe_core::client_request::{ClientRequest, ClientRequestId, ErrorResponse};
+use acpipe_host::ClientAction;
 use acpipe_json as json;
 use acpipe_json::rpc;
 use acpipe_json::rpc::RpcError;

@@ -1,7 +1,7 @@
 //! AG-UI events in place of chunks, for a client with the capability `agui`.
 
-use crate::core::agui::{RunEvents, event_between_turns};
-use crate::core::client_sink::ChunkAddress;
+use acpipe_core::agui::{RunEvents, event_between_turns};
+use acpipe_core::client_sink::ChunkAddress;
 use acpipe_json::write_json;
 use acpipe_protocol::agui::AguiEvent;
 use std::collections::BTreeMap;

@@ -4,8 +4,8 @@
 //! owns all state and responds when the command is done.
 
 use crate::cli::schema::{DISCOVER, openrpc};
-use crate::core::client::Command;
-use crate::core::methods::{Method, MethodVisitor, visit_methods};
+use acpipe_core::client::Command;
+use acpipe_core::methods::{Method, MethodVisitor, visit_methods};
 use acpipe_json::rpc;
 use acpipe_json::rpc::Message;
 use acpipe_json::{SMALL, check_input};

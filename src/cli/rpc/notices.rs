@@ -1,6 +1,6 @@
 //! Notifications to the client.
 
-use crate::core::client::Notice;
+use acpipe_core::client::Notice;
 use acpipe_json::frame::{Framing, write_framed};
 use acpipe_json::rpc;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! Queue of read-only calls. They wait while the client does not read its output, because their responses
 //! would pile up in memory.
 
-use crate::shell::ClientAction;
+use acpipe_host::ClientAction;
 use std::collections::VecDeque;
 
 /// Maximum number of queued calls.

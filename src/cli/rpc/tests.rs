@@ -1,7 +1,7 @@
 //! Tests of the client's output: responses, batches and retracted chunks.
 
 use super::*;
-use crate::shell::ReservedBytes;
+use acpipe_host::ReservedBytes;
 use acpipe_json::to_raw;
 use acpipe_protocol::wire::Done;
 use serde_json::Value;

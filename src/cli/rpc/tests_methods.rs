@@ -3,7 +3,7 @@
 use super::*;
 use crate::cli::schema::DISCOVER;
 use crate::cli::schema::generate::openrpc;
-use crate::core::methods::{Method, MethodVisitor, visit_methods};
+use acpipe_core::methods::{Method, MethodVisitor, visit_methods};
 use acpipe_json::MOST_PARTS;
 use acpipe_model::secret::HIDDEN;
 use schemars::generate::SchemaSettings;

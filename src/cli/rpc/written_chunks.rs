@@ -1,6 +1,6 @@
 //! Positions of chunks in the output, so that those which could not be stored can be removed.
 
-use crate::core::client_sink::ChunkAddress;
+use acpipe_core::client_sink::ChunkAddress;
 use std::ops::Range;
 
 /// Positions of the chunks in an output buffer.

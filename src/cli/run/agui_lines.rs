@@ -1,6 +1,6 @@
 //! Output of a run as events of the AG-UI protocol.
 
-use crate::core::agui::RunEvents;
+use acpipe_core::agui::RunEvents;
 use acpipe_json::write_json;
 
 /// Events of a turn, one JSON object a line.

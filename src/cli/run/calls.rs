@@ -3,10 +3,10 @@
 use super::outcome;
 use super::questions::TerminalQuestions;
 use super::view::RunView;
-use crate::core::agent_definition::AgentDefinition;
-use crate::core::agent_spec::DEFAULT_AGENT;
-use crate::core::client::{Command, Notice};
-use crate::core::timeout_error::millis;
+use acpipe_core::agent_definition::AgentDefinition;
+use acpipe_core::agent_spec::DEFAULT_AGENT;
+use acpipe_core::client::{Command, Notice};
+use acpipe_core::timeout_error::millis;
 use acpipe_protocol::wire;
 use serde_json::{Map, Value};
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use super::view::RunView;
 use crate::cli::args::shared::Format;
-use crate::core::hub::{MAY_NOT_ASK, RUN_NOTICES};
+use acpipe_core::hub::{MAY_NOT_ASK, RUN_NOTICES};
 use acpipe_json::value;
 use acpipe_protocol::chunk::Chunk;
 use serde_json::{Value, json};

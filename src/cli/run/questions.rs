@@ -11,9 +11,9 @@ mod tool;
 mod tests;
 
 use crate::cli::styles::for_terminal;
-use crate::core::client::ClientId;
-use crate::core::client_request::{ClientRequest, ClientRequestId, ErrorResponse};
-use crate::shell::{ClientAction, TerminalThread};
+use acpipe_core::client::ClientId;
+use acpipe_core::client_request::{ClientRequest, ClientRequestId, ErrorResponse};
+use acpipe_host::{ClientAction, TerminalThread};
 use acpipe_json::rpc::code;
 use acpipe_json::to_raw;
 use acpipe_model::decision::DecisionSource;

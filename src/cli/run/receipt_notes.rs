@@ -1,7 +1,7 @@
 //! Notes on the receipt of a restored session: what the user asked for and does not get, and what acpipe chose.
 
 use super::view::RunView;
-use crate::core::terms::{differing_text, is_term};
+use acpipe_core::terms::{differing_text, is_term};
 use acpipe_protocol::wire::Recovery;
 
 /// Shows the notes on a receipt of session `id`. Settings of the user that have no effect are shown with `--quiet`, too.

@@ -1,9 +1,9 @@
 //! Frames of a run in its tape: those that a client of `acpipe serve` would exchange for the same calls.
 
 use crate::cli::rpc::write_error;
-use crate::core::client::{Command, Reply};
-use crate::core::client_sink::ChunkAddress;
-use crate::shell::{ClientAction, Recorder};
+use acpipe_core::client::{Command, Reply};
+use acpipe_core::client_sink::ChunkAddress;
+use acpipe_host::{ClientAction, Recorder};
 use acpipe_json::rpc;
 use acpipe_json::to_raw;
 use acpipe_model::error::Error;

@@ -1,6 +1,6 @@
 //! Tools that the policy refused without asking the user.
 
-use crate::core::hub::NO_CLIENT;
+use acpipe_core::hub::NO_CLIENT;
 use serde_json::Value;
 
 /// Maximum number of refused tool calls that the note names.

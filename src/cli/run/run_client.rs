@@ -7,12 +7,12 @@ use super::questions::TerminalQuestions;
 use super::run_limit::RunLimit;
 use super::turn_output::TurnOutput;
 use crate::cli::remote_hub::shown_chunk;
-use crate::core::client::{Command, Notice, Reply, Token};
-use crate::core::client_request::{ClientRequest, ClientRequestId};
-use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::deltas::TextDelta;
-use crate::core::session::unstarted_summary;
-use crate::shell::{
+use acpipe_core::client::{Command, Notice, Reply, Token};
+use acpipe_core::client_request::{ClientRequest, ClientRequestId};
+use acpipe_core::client_sink::{ChunkAddress, ClientSink};
+use acpipe_core::deltas::TextDelta;
+use acpipe_core::session::unstarted_summary;
+use acpipe_host::{
     ClientAction, ClientConnection, ClientInput, Interrupt, OutputWait, running_now,
     stderr_has_room,
 };

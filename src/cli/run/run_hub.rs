@@ -7,10 +7,10 @@ use crate::cli::daemon::{DaemonUse, live_sessions};
 use crate::cli::remote_hub::DaemonHub;
 use crate::cli::telemetry::Telemetry;
 use crate::cli::{launch, state_dir};
-use crate::core::client_sink::ClientSink;
-use crate::core::hub::{Hub, Settings};
-use crate::core::store::Store;
-use crate::shell::{
+use acpipe_core::client_sink::ClientSink;
+use acpipe_core::hub::{Hub, Settings};
+use acpipe_core::store::Store;
+use acpipe_host::{
     ClientConnection, InProcessAgents, LoopOwner, LoopSetup, Recorder, StoreEvents, drive,
     drive_remote,
 };

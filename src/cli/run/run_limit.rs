@@ -1,7 +1,7 @@
 //! Total limit of a run: it begins with the command, and includes reading the prompt and writing the answer.
 
-use crate::core::timeout_error::millis;
-use crate::shell::running_now;
+use acpipe_core::timeout_error::millis;
+use acpipe_host::running_now;
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::idle_timer::format_duration;
 use std::time::{Duration, Instant};

@@ -10,12 +10,12 @@ use crate::cli::styles::Styles;
 use crate::cli::{
     ContinuedSession, UsageError, directory, persists, print_note, sessions, state_dir,
 };
-use crate::core::agent_command::{AgentCommand, key_of_line};
-use crate::core::hub::Settings;
-use crate::core::session_id::{is_full, unnamed};
-use crate::core::store::{Card, OptionalStore, Store};
-use crate::shell::{MemorySessions, StoreEvents};
+use acpipe_core::agent_command::{AgentCommand, key_of_line};
+use acpipe_core::hub::Settings;
+use acpipe_core::session_id::{is_full, unnamed};
+use acpipe_core::store::{Card, OptionalStore, Store};
 use acpipe_dialects::claude::CLAUDE;
+use acpipe_host::{MemorySessions, StoreEvents};
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::secret::Secrets;
 use acpipe_model::secret::shown_words;
@@ -127,7 +127,7 @@ fn named(
     view: &mut RunView,
 ) -> anyhow::Result<SelectedSession> {
     let state = state_dir(&args.agent.store.place)?;
-    let exact = crate::shell::stored(&state, name)?;
+    let exact = acpipe_host::stored(&state, name)?;
     if is_full(name) {
         let card = exact.ok_or_else(|| {
             let message = format!(
@@ -152,7 +152,7 @@ fn named(
     }
     let found = sessions::in_directory(&state, name, cwd)?;
     if found.exists {
-        let card = crate::shell::stored(&state, &found.id)?;
+        let card = acpipe_host::stored(&state, &found.id)?;
         let id = found.id;
         return Ok(SelectedSession { id, card });
     }

@@ -5,8 +5,8 @@ use super::recorder::RunRecorder;
 use super::view::RunView;
 use crate::cli::args::shared::Format;
 use crate::cli::remote_hub::shown_chunk;
-use crate::core::client_sink::ChunkAddress;
-use crate::core::deltas::TextDelta;
+use acpipe_core::client_sink::ChunkAddress;
+use acpipe_core::deltas::TextDelta;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire::SessionResult;
 

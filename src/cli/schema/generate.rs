@@ -2,8 +2,8 @@
 
 use super::{DISCOVER, named};
 use crate::cli::config;
-use crate::core::client::Command;
-use crate::core::methods::{Method, MethodVisitor, visit_methods};
+use acpipe_core::client::Command;
+use acpipe_core::methods::{Method, MethodVisitor, visit_methods};
 use acpipe_model::error::ErrorKind as Kind;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::fields::generate::entry;

@@ -63,7 +63,7 @@ fn the_program_contains_the_committed_schemas() {
 fn the_table_of_members_matches_the_types() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let table = field_table();
-    check(&root.join("src/proto/fields/methods.txt"), &table);
+    check(&root.join("crates/protocol/src/fields/methods.txt"), &table);
     let methods: BTreeSet<_> = table.lines().map(|line| line.split(' ').next()).collect();
     assert_eq!(
         methods.len(),

@@ -1,7 +1,7 @@
 //! The messages of a session as people read them: texts, tools with their results, plans, decisions and errors.
 
 use crate::cli::columns::one_line;
-use crate::core::log::MessageFacts;
+use acpipe_core::log::MessageFacts;
 use serde_json::Value;
 use std::collections::HashMap;
 

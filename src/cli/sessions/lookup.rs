@@ -1,8 +1,8 @@
 //! Lookup of a session by name and directory, and of the session that `run --continue` continues.
 
-use crate::core::session_id::{IdHolder, ResolvedSession, resolve};
-use crate::core::store::Card;
-use crate::shell::{real_path, stored};
+use acpipe_core::session_id::{IdHolder, ResolvedSession, resolve};
+use acpipe_core::store::Card;
+use acpipe_host::{real_path, stored};
 use acpipe_model::error::{Error, ErrorKind};
 use anyhow::Context as _;
 use std::path::Path;

@@ -7,9 +7,9 @@ use super::conversation::{
 use crate::cli::columns::{clip, one_line, visible};
 use crate::cli::markdown::{render, wrapped};
 use crate::cli::styles::{BAD, DIM, GOOD, HEAD, Styles, USER, WARNING};
-use crate::core::log::{Log, MessageFacts};
-use crate::core::profile::Profile;
-use crate::core::store::Card;
+use acpipe_core::log::{Log, MessageFacts};
+use acpipe_core::profile::Profile;
+use acpipe_core::store::Card;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{self, Write};

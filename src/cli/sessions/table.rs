@@ -4,8 +4,8 @@ use super::age::short;
 use crate::cli::aligned::{CutColumn, aligned};
 use crate::cli::columns::{clip, one_line, visible};
 use crate::cli::styles::Styles;
-use crate::core::session_id::{is_unnamed, name_of};
-use crate::core::store::Card;
+use acpipe_core::session_id::{is_unnamed, name_of};
+use acpipe_core::store::Card;
 use acpipe_protocol::wire::{SessionActivity, SessionInfo};
 use std::collections::BTreeMap;
 

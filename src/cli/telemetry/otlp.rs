@@ -1,7 +1,7 @@
 //! Settings of the exporter, from the option and the variables `OTEL_*`.
 
 use crate::cli::UsageError;
-use crate::shell::OtlpSettings;
+use acpipe_host::OtlpSettings;
 use acpipe_model::http::url_fault;
 use percent_encoding::percent_decode_str;
 

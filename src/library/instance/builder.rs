@@ -1,12 +1,6 @@
 //! Configuration and start of an acpipe.
 
 use super::Acpipe;
-use crate::core::agent_definition::AgentDefinition;
-use crate::core::agent_spec::AgentSpec;
-use crate::core::config::{OnLost, Settings};
-use crate::core::hub::Hub;
-use crate::core::profile::Profile;
-use crate::core::store::Store;
 use crate::library::agent_config::AgentConfig;
 use crate::library::asks::OpenAsks;
 use crate::library::clients::LibraryClients;
@@ -19,7 +13,13 @@ use crate::library::handlers::{
 use crate::library::policy::Policy;
 use crate::library::supervision::SupervisorChoice;
 use crate::library::wake::Wake;
-use crate::shell::{
+use acpipe_core::agent_definition::AgentDefinition;
+use acpipe_core::agent_spec::AgentSpec;
+use acpipe_core::config::{OnLost, Settings};
+use acpipe_core::hub::Hub;
+use acpipe_core::profile::Profile;
+use acpipe_core::store::Store;
+use acpipe_host::{
     DiskSessions, Durability, Launch, LoginShell, LoopOwner, LoopSetup, MemorySessions,
     StoreEvents, check_state, drive, own_secrets, read_profiles,
 };
@@ -347,7 +347,7 @@ impl Builder {
                 settings.default_agent = definition;
                 continue;
             }
-            if definition.name == crate::core::agent_spec::DEFAULT_AGENT {
+            if definition.name == acpipe_core::agent_spec::DEFAULT_AGENT {
                 let message = "an agent that is not the first one has no name; set one with AgentConfig::name";
                 return Err(Error::new(ErrorKind::InvalidParams, message));
             }
@@ -401,7 +401,7 @@ fn plain_settings(cwd: String) -> Settings {
             std::process::id(),
             STARTED.fetch_add(1, Ordering::Relaxed)
         ),
-        request_seed: crate::shell::random_number(),
+        request_seed: acpipe_host::random_number(),
         clock: (Instant::now(), i64::try_from(since).unwrap_or(i64::MAX)),
         idle_after: None,
         max_sessions: None,

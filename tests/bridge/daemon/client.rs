@@ -1,6 +1,6 @@
 //! A client of the daemon on its socket.
 
-use acpipe::core::fold::Fold;
+use acpipe_core::fold::Fold;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -4,7 +4,7 @@ use super::server::Endpoint;
 use super::{connected, request};
 use crate::harness::run::Run;
 use crate::harness::server::Server;
-use acpipe::core::fold::Fold;
+use acpipe_core::fold::Fold;
 use serde_json::{Value, json};
 
 /// A turn whose chunks are those of an endpoint: the rules for acpipe's own chunks do not hold for them.

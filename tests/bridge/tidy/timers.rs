@@ -11,9 +11,9 @@ use std::path::Path;
 
 /// Machines with their folders.
 const MACHINES: &[(&str, &str)] = &[
-    ("SessionMachine", "src/core/session"),
-    ("AgentMachine", "src/core/agent"),
-    ("Hub", "src/core/hub"),
+    ("SessionMachine", "crates/core/src/session"),
+    ("AgentMachine", "crates/core/src/agent"),
+    ("Hub", "crates/core/src/hub"),
 ];
 
 /// Methods that iterate over the timers of a machine.

@@ -1,9 +1,9 @@
 //! A client that checks everything it receives.
 
 use super::{logs, stream};
-use acpipe::core::client::{ClientId, Notice, Reply, Token};
-use acpipe::core::client_request::{ClientRequest, ClientRequestId};
-use acpipe::core::client_sink::{ChunkAddress, ClientSink};
+use acpipe_core::client::{ClientId, Notice, Reply, Token};
+use acpipe_core::client_request::{ClientRequest, ClientRequestId};
+use acpipe_core::client_sink::{ChunkAddress, ClientSink};
 use acpipe_model::decision::DecisionSource;
 use acpipe_model::error::Error;
 use acpipe_protocol::chunk::Chunk;

@@ -2,7 +2,7 @@
 
 use super::client::PendingCall;
 use super::dice::Dice;
-use acpipe::core::client::{Command, History};
+use acpipe_core::client::{Command, History};
 use acpipe_protocol::wire::DEFAULT_SESSION;
 use acpipe_protocol::wire::{AgentListParams, AgentParams};
 use serde::de::DeserializeOwned;

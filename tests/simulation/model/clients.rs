@@ -3,10 +3,10 @@
 use super::client::Client;
 use super::dice::Dice;
 use super::disk::StoredLog;
-use acpipe::core::client::ClientId;
-use acpipe::core::client_request::ClientRequestId;
-use acpipe::core::client_sink::{ClientSink, ClientSinks};
-use acpipe::core::fold::Fold;
+use acpipe_core::client::ClientId;
+use acpipe_core::client_request::ClientRequestId;
+use acpipe_core::client_sink::{ClientSink, ClientSinks};
+use acpipe_core::fold::Fold;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 
 use super::dice::Dice;
 use super::hostile;
-use acpipe::core::hub::{AgentInput, Exit};
+use acpipe_core::hub::{AgentInput, Exit};
 use acpipe_json::frame::{Batch, Overlong};
 use acpipe_model::error::{Error, ErrorKind};
 

@@ -3,8 +3,8 @@
 use super::dice::Dice;
 use super::files;
 use super::world::World;
-use acpipe::core::hub::AgentInput;
-use acpipe::core::sanitize::sanitize;
+use acpipe_core::hub::AgentInput;
+use acpipe_core::sanitize::sanitize;
 use acpipe_json::frame::{
     Batch, ClientFrame, ClientFrames, LineBatches, Overlong, lines, sniff, sniff_all,
 };

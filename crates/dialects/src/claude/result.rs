@@ -196,7 +196,7 @@ fn details<'a>(r: &TurnResult<'a>) -> Members<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use acpipe::core::retry::transient;
+    use acpipe_core::retry::transient;
     use serde_json::{Value, json};
 
     fn end(more: &Value, failure: Option<&Failure>) -> TurnEnd {

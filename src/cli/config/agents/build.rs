@@ -8,7 +8,7 @@ use crate::cli::config::fault::{ConfigFault, KeyPath, PathStep};
 use crate::cli::config::file::{AgentTable, OptionTable};
 use crate::cli::config::permissions::{each, not_both, table_of};
 use crate::cli::config::values::{Texts, TimeoutTable};
-use crate::core::output_schema::OutputSchema;
+use acpipe_core::output_schema::OutputSchema;
 use acpipe_model::asking::Asking;
 use acpipe_model::backend_options::BackendOptions;
 use acpipe_model::http::url_fault;

@@ -1,7 +1,7 @@
 //! Faults that a probe can find.
 
 use crate::cli::doctor::report::{milliseconds, shown};
-use crate::core::quirks::Quirks;
+use acpipe_core::quirks::Quirks;
 use std::time::Duration;
 
 /// Factor between a measured delay and the time that acpipe waits, since delays vary.

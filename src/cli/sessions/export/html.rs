@@ -5,7 +5,7 @@ use crate::cli::sessions::age::exact;
 use crate::cli::sessions::conversation::{
     Author, ConversationCall, ConversationEntry, ConversationItem,
 };
-use crate::core::store::Card;
+use acpipe_core::store::Card;
 use acpipe_model::printable::printable;
 use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 use std::io::{self, Write};

@@ -6,7 +6,7 @@ use crate::cli::sessions::age::exact;
 use crate::cli::sessions::conversation::{
     Author, ConversationCall, ConversationEntry, ConversationItem, PlanEntryStatus,
 };
-use crate::core::store::Card;
+use acpipe_core::store::Card;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 

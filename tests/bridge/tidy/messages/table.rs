@@ -29,8 +29,8 @@ pub const CONSTRUCTORS: &[Row] = &[
     ("Error::new", &[1], None, "src", true),
     ("io::Error::new", &[1], None, "src", true),
     ("io::Error::other", &[0], None, "src", true),
-    ("invalid", &[1], Some("invalidParams"), "src/core", true),
-    ("out_of_order", &[0], Some("outOfOrder"), "src/core", true),
+    ("invalid", &[1], Some("invalidParams"), "crates/core/src", true),
+    ("out_of_order", &[0], Some("outOfOrder"), "crates/core/src", true),
     ("UsageError", &[0], Some("command line (exit code 2)"), "src/cli", true),
     ("context", &[0], Some("internal"), "src", true),
     ("with_context", &[0], Some("internal"), "src", true),
@@ -40,17 +40,17 @@ pub const CONSTRUCTORS: &[Row] = &[
     ("Fault::new", &[1], None, "src/cli/config", false),
     ("Fault::of_key", &[1], None, "src/cli/config", false),
     ("at", &[3], None, "src/cli/config/source.rs", false),
-    ("timeout", &[1, 2], Some("timeout"), "src/core/session", false),
-    ("timeout_after", &[2, 3], Some("timeout"), "src/core/session", false),
+    ("timeout", &[1, 2], Some("timeout"), "crates/core/src/session", false),
+    ("timeout_after", &[2, 3], Some("timeout"), "crates/core/src/session", false),
     // Reasons in the messages of others.
     ("Err", &[0], None, "src", false),
     ("ok_or", &[0], None, "src", false),
     ("ok_or_else", &[0], None, "src", false),
     ("map_err", &[0], None, "src", false),
-    ("error", &[1], None, "src/core/agent", false),
-    ("error", &[1], None, "src/core/claude", false),
+    ("error", &[1], None, "crates/core/src/agent", false),
+    ("error", &[1], None, "crates/dialects/src/claude", false),
     ("error", &[0], None, "src/proto", false),
-    ("error", &[0], None, "src/shell", false),
+    ("error", &[0], None, "crates/host/src", false),
 ];
 
 /// Constructors whose text is that of an agent, of a client or of another error: the file, and the argument.
@@ -63,38 +63,38 @@ pub const FORWARDED: &[(&str, &str)] = &[
     // A parameter that jsonrpsee refuses.
     ("src/cli/rpc/methods.rs", "e message"),
     // `Variables::fault`, in REASONS.
-    ("src/core/agent/specs.rs", "why"),
+    ("crates/core/src/agent/specs.rs", "why"),
     // `check_name` and `NameError`, in REASONS.
-    ("src/core/hub/catalog/registration.rs", "why"),
+    ("crates/core/src/hub/catalog/registration.rs", "why"),
     // The reason why an agent is locked: `locks.rs` and `undefined`, in REASONS.
-    ("src/core/agent/specs.rs", "reason"),
+    ("crates/core/src/agent/specs.rs", "reason"),
     ("src/cli/agents/change.rs", "error to_string"),
     ("src/cli/agent_definitions.rs", "error to_string"),
     // The client's refusal of a file or a terminal.
-    ("src/core/host/forward.rs", "clip refusal message"),
+    ("crates/model/src/host/forward.rs", "clip refusal message"),
     // The reason of a decision: functions of decision.rs in REASONS.
     (
-        "src/core/session/host_calls/serving.rs",
+        "crates/core/src/session/host_calls/serving.rs",
         "decision reason as_str",
     ),
     // `NEVER`, `NOT_OFFERED` and `had_by_other_agent`, in REASONS.
-    ("src/core/restore_plan.rs", "why"),
+    ("crates/core/src/restore_plan.rs", "why"),
 ];
 
 /// Functions whose texts become a part of an error, of a decision's reason or of a notice elsewhere.
 pub const REASONS: &[(&str, &str)] = &[
-    ("src/core/agent/timeouts.rs", "start_hint"),
-    ("src/core/restore_plan.rs", "had_by_other_agent"),
-    ("src/core/restore_plan.rs", "plan"),
-    ("src/core/decision.rs", "cancelled"),
-    ("src/core/decision.rs", "of"),
-    ("src/core/decision.rs", "phrase"),
-    ("src/core/session/queue.rs", "fmt"),
-    ("src/core/agent_names.rs", "fmt"),
-    ("src/core/hub/catalog/stored_sessions.rs", "undefined"),
-    ("src/core/session/settings.rs", "changed_since"),
-    ("src/core/idle_timer.rs", "update_name"),
-    ("src/proto/wire/environment.rs", "fault"),
+    ("crates/core/src/agent/timeouts.rs", "start_hint"),
+    ("crates/core/src/restore_plan.rs", "had_by_other_agent"),
+    ("crates/core/src/restore_plan.rs", "plan"),
+    ("crates/model/src/decision.rs", "cancelled"),
+    ("crates/model/src/decision.rs", "of"),
+    ("crates/model/src/decision.rs", "phrase"),
+    ("crates/core/src/session/queue.rs", "fmt"),
+    ("crates/core/src/agent_names.rs", "fmt"),
+    ("crates/core/src/hub/catalog/stored_sessions.rs", "undefined"),
+    ("crates/core/src/session/settings.rs", "changed_since"),
+    ("crates/model/src/idle_timer.rs", "update_name"),
+    ("crates/protocol/src/wire/environment.rs", "fault"),
 ];
 
 /// Macros whose texts are for the log, or for panics.
@@ -106,12 +106,12 @@ pub const LOGS: &[&str] = &[
 pub const AREAS: &[(&str, &str)] = &[
     ("src/cli/args", "command line (exit code 2)"),
     ("src/cli/config", "configuration and permission rules"),
-    ("src/core/policy", "configuration and permission rules"),
+    ("crates/policy/src", "configuration and permission rules"),
     ("src/cli/run/questions", "answers in the terminal"),
     ("src/cli", "command line (exit code 2)"),
     ("src/proto", "parameters"),
     ("src/demo", "demo agent"),
-    ("src/shell", "reasons from the operating system"),
+    ("crates/host/src", "reasons from the operating system"),
     ("src", "reasons in other messages"),
 ];
 

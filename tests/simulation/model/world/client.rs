@@ -3,9 +3,9 @@
 use super::super::client::PendingCall;
 use super::super::client_calls;
 use super::World;
-use acpipe::core::client::{ClientId, Command, Token};
-use acpipe::core::client_request::{ClientRequestId, ErrorResponse};
-use acpipe::core::hub::HubCx;
+use acpipe_core::client::{ClientId, Command, Token};
+use acpipe_core::client_request::{ClientRequestId, ErrorResponse};
+use acpipe_core::hub::HubCx;
 use serde_json::value::RawValue;
 
 impl World {

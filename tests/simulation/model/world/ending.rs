@@ -3,8 +3,8 @@
 use super::super::client::Client;
 use super::super::logs;
 use super::{MAX_ROUNDS, World};
-use acpipe::core::client::Command;
-use acpipe::core::hub::HubCx;
+use acpipe_core::client::Command;
+use acpipe_core::hub::HubCx;
 use acpipe_protocol::wire::AgentParams;
 use serde_json::value::RawValue;
 
@@ -60,7 +60,7 @@ impl World {
         }
         self.ask("status", Command::Status(AgentParams::default()));
         let list = serde_json::from_str("{}").unwrap();
-        let list = acpipe::core::client::History::ListSessions(list);
+        let list = acpipe_core::client::History::ListSessions(list);
         self.ask("session/list", Command::History(list));
         while self.sync() {}
         self.settle();

@@ -2,8 +2,8 @@
 
 use super::super::client::Client;
 use super::World;
-use acpipe::core::client::{ClientId, Command};
-use acpipe::core::hub::HubCx;
+use acpipe_core::client::{ClientId, Command};
+use acpipe_core::hub::HubCx;
 
 impl World {
     /// Connects a client with this profile and random capabilities.

@@ -4,7 +4,7 @@ use super::super::acp::Acp;
 use super::super::agent::{Ledger, Line, LineEffect};
 use super::super::claude::Claude;
 use super::super::dice::Dice;
-use acpipe::core::hub::AgentInput;
+use acpipe_core::hub::AgentInput;
 use std::collections::VecDeque;
 
 /// Kind of a process.

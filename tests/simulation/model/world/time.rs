@@ -1,9 +1,9 @@
 //! Passage of time, and pauses in which acpipe does not run.
 
 use super::World;
-use acpipe::core::hub::Hub;
-use acpipe::core::hub::HubCx;
-use acpipe::core::running_clock::RunningClock;
+use acpipe_core::hub::Hub;
+use acpipe_core::hub::HubCx;
+use acpipe_core::running_clock::RunningClock;
 use std::time::Duration;
 
 impl World {

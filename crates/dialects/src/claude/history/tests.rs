@@ -1,7 +1,7 @@
 //! Tests with handwritten files in the CLI's format, and the messages that result from them.
 
 use super::*;
-use acpipe::core::replay::Replay;
+use acpipe_core::replay::Replay;
 use serde_json::{Value, json};
 
 /// A file under construction: each record follows the one before unless it names another.

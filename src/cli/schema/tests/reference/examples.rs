@@ -6,8 +6,8 @@
 use super::markdown::Types;
 use super::pages::{page, sections, type_of};
 use crate::cli::schema::generate::bundle;
-use crate::core::client::Command;
-use crate::core::methods::{Method, MethodVisitor, visit_methods};
+use acpipe_core::client::Command;
+use acpipe_core::methods::{Method, MethodVisitor, visit_methods};
 use acpipe_json::to_raw;
 use acpipe_model::error::ErrorKind;
 use acpipe_model::unknown_fields;

@@ -1,7 +1,7 @@
 //! Tests of handshakes, options, and the session that a process opens.
 
 use super::*;
-use acpipe::core::restore_plan::allows_next_strategy;
+use acpipe_core::restore_plan::allows_next_strategy;
 use acpipe_model::dialect::{AgentCall, AgentLine};
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::line_repair::LostLine;

@@ -1,0 +1,67 @@
+//! Settings of a client that opens or joins a session, and the comparison with those of the session for its receipt.
+
+use crate::cx::Cx;
+use crate::session::settings::SessionSettings;
+use crate::session::terms::SessionTerms;
+use crate::terms::CallerTerms;
+use acpipe_protocol::wire::{Recovery, SessionOptions};
+
+/// Names of the settings that a receipt compares, in its order.
+const NAMES: [&str; 12] = [
+    "agent",
+    "permissions",
+    "limits",
+    "mode",
+    "model",
+    "options",
+    "instructions",
+    "environment",
+    "childPerSession",
+    "files",
+    "terminals",
+    "mcpServers",
+];
+
+/// Settings of a client that opens or joins a session.
+#[derive(Debug, Default)]
+pub struct CallerSettings {
+    /// Options that the client asks for: those of its call, then those of its own definition of the agent.
+    pub options: SessionOptions,
+    /// Options of the definition by which the session was opened.
+    pub held: SessionOptions,
+    /// Names of the other settings in which the definitions differ.
+    pub differing: Vec<&'static str>,
+    /// Command line of the session's agent, as it is shown, if the client has another agent of this name.
+    pub agent_command: Option<String>,
+    /// Terms of its prompts; `None` if all clients have the settings of the hub.
+    pub terms: Option<Box<CallerTerms>>,
+}
+
+impl CallerSettings {
+    /// Adds to a receipt the settings in which the live session differs from those of the client, and the warning that
+    /// holds for its prompts.
+    pub fn fill(
+        self,
+        settings: &SessionSettings,
+        held: &SessionTerms,
+        recovery: &mut Recovery,
+        cx: &mut Cx<'_>,
+    ) {
+        if let Some(terms) = &self.terms {
+            held.fill_asking_for(terms, settings, recovery, cx);
+        }
+        let mut differing = settings.differing(&self.options, &self.held);
+        // A setting that could not be made is in the receipt already.
+        let is_known = |name: &str| {
+            recovery
+                .not_restored
+                .iter()
+                .any(|lost| lost.setting == name)
+        };
+        differing.retain(|name| !is_known(name));
+        differing.extend(self.differing);
+        let names = NAMES.into_iter().filter(|name| differing.contains(name));
+        recovery.differing_settings = names.map(str::to_owned).collect();
+        recovery.agent_command = self.agent_command;
+    }
+}

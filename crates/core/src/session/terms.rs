@@ -1,0 +1,174 @@
+//! Terms of a session: policy and timeouts under which its agent works for the last prompt.
+//!
+//! Each prompt of a daemon's client runs under the terms of the session's agent and those of that client. They hold until
+//! the next prompt, so that they hold for background work, too.
+//!
+//! Owns the terms of the last prompt, the clients that may use the session's list of allowed tools, and the warning that the
+//! agent may run tools without asking. It reads the settings that are passed in, and may not change them, judge a
+//! tool, or ask a client.
+
+pub mod asking;
+
+use super::output::SessionOutput;
+use super::policy_notices::PolicyNotice;
+use super::settings::SessionSettings;
+use crate::client::ClientId;
+use crate::client_sink::ClientSinks;
+use crate::cx::Cx;
+use crate::terms::{CallerTerms, Terms};
+use acpipe_model::asking::Asking;
+use acpipe_policy::Policy;
+use acpipe_protocol::wire::SessionOptions;
+use asking::AskingWatch;
+use std::sync::Arc;
+
+/// Title of the notice that a prompt runs under another policy than the one before it.
+pub const PERMISSIONS_CHANGED: &str = "The permissions of this session changed";
+
+/// Terms of the last prompt of a session.
+#[derive(Debug, Default)]
+pub struct PromptTerms {
+    /// The terms, if they are stricter than those of the session's agent.
+    stricter: Option<Arc<Terms>>,
+    /// The policy; `None` before the first prompt.
+    policy: Option<Policy>,
+    /// Description of the change from the policy before, until a turn has shown it.
+    change: Option<String>,
+    /// Client that sent the last prompt or joined its turn last; `None` for clients with the settings of the hub.
+    caller: Option<ClientId>,
+    /// Clients that opened the session with its list of allowed tools, for which it counts.
+    listing: Vec<ClientId>,
+    /// When the agent asks, by the own definitions of the clients of the last prompt.
+    asking: Vec<Asking>,
+}
+
+/// Terms of a session. Both parts are absent in most sessions.
+#[derive(Debug, Default)]
+pub struct SessionTerms {
+    /// Terms of the last prompt; `None` unless its client may have settings of its own.
+    prompt: Option<Box<PromptTerms>>,
+    /// Watch over the agent; `None` unless the policy needs an agent that asks.
+    asking: Option<Box<AskingWatch>>,
+}
+
+/// State of the session that the watch over the agent reads, and the turn in which it warns.
+pub struct WatchedSession<'a> {
+    pub settings: &'a SessionSettings,
+    pub output: &'a mut SessionOutput,
+    pub turn: Option<&'a str>,
+}
+
+impl SessionTerms {
+    /// Forgets what is stricter than the terms of the agent that the session had.
+    pub fn forget_stricter(&mut self) {
+        if let Some(terms) = &mut self.prompt {
+            terms.stricter = None;
+        }
+    }
+
+    /// Forgets what the clients of the last prompt say of the agent's permission requests.
+    pub fn forget_asking(&mut self) {
+        if let Some(terms) = &mut self.prompt {
+            terms.asking.clear();
+        }
+    }
+
+    /// Returns the terms that hold in place of those of the session's agent.
+    #[must_use]
+    pub fn stricter(&self) -> Option<Arc<Terms>> {
+        self.prompt.as_ref()?.stricter.clone()
+    }
+
+    /// Notes that a client opened the session with its list of allowed tools, if it has one.
+    pub fn claim_lists(&mut self, client: ClientId, wish: &SessionOptions, output: &SessionOutput) {
+        if wish.allowed_tools.is_empty() {
+            return;
+        }
+        let listing = &mut self.prompt.get_or_insert_default().listing;
+        listing.retain(|other| output.subscribers().has(*other) && *other != client);
+        listing.push(client);
+    }
+
+    /// Returns the clients that opened the session with its list of allowed tools.
+    #[must_use]
+    pub fn listing_clients(&self) -> &[ClientId] {
+        let terms = self.prompt.as_ref();
+        terms.map_or(&[], |terms| &terms.listing)
+    }
+
+    /// Notes that the session is opened with other tool lists.
+    pub fn forget_lists(&mut self) {
+        if let Some(terms) = &mut self.prompt {
+            terms.listing.clear();
+        }
+    }
+
+    /// Takes what is to be kept of the terms while the session is not in memory.
+    pub fn take_terms(&mut self) -> Option<Box<PromptTerms>> {
+        let mut terms = self.prompt.take()?;
+        terms.stricter = None;
+        Some(terms)
+    }
+
+    /// Puts back what [`take_terms`](Self::take_terms) returned.
+    pub fn put_terms(&mut self, terms: Option<Box<PromptTerms>>) {
+        self.prompt = terms;
+    }
+
+    pub fn set_terms(
+        &mut self,
+        held: &Terms,
+        caller: &CallerTerms,
+        settings: &SessionSettings,
+        cx: &mut Cx<'_>,
+    ) {
+        let mut kept = self.prompt.take().unwrap_or_default();
+        let claims = kept.listing.contains(&caller.client);
+        let lists = caller.lists(settings.options(), claims);
+        let terms = held.with_caller(&caller.terms, lists.as_ref());
+        let own = Terms::of(cx.agent.definition, &cx.shared.settings);
+        let last = kept.policy.as_ref().unwrap_or(&own.policy);
+        let change = (!last.judges_like(&terms.policy)).then(|| {
+            let (now, before) = (terms.policy.summary(), last.summary());
+            let others = if now == before {
+                " with other rules or settings"
+            } else {
+                ""
+            };
+            format!(
+                "this prompt runs under {now}, the one before it under {before}{others}. Each prompt runs under the \
+                 permissions of the client that opened the session and of the client that sent the prompt; the stricter \
+                 of both decide"
+            )
+        });
+        kept.change = change;
+        let asking = caller.asking.clone();
+        kept.asking
+            .extend(asking.filter(|own| !kept.asking.contains(own)));
+        kept.caller = caller.has_own_settings.then_some(caller.client);
+        kept.policy = Some(terms.policy.clone());
+        kept.stricter = (terms != own).then(|| Arc::new(terms));
+        cx.terms.clone_from(&kept.stricter);
+        self.prompt = Some(kept);
+    }
+
+    /// Shows in a turn that it runs under another policy than the last one.
+    pub fn show_changed_terms(
+        &mut self,
+        turn_id: &str,
+        output: &mut SessionOutput,
+        clients: &mut dyn ClientSinks,
+    ) {
+        let terms = self.prompt.as_deref_mut();
+        let Some(change) = terms.and_then(|terms| terms.change.take()) else {
+            return;
+        };
+        let notice = PolicyNotice {
+            severity: "info",
+            title: PERMISSIONS_CHANGED,
+            description: &change,
+            call: None,
+        };
+        notice.show(Some(turn_id), output, clients);
+    }
+}
