@@ -95,7 +95,7 @@ class Profile:
         if file not in self.known:
             path = file.removeprefix(f"{ROOT}/")
             found = next((stage for prefix, stage in self.stages if path.startswith(prefix)), "other")
-            self.known[file] = found if path.startswith("src/") else None
+            self.known[file] = found if path.startswith(("src/", "crates/")) else None
         return self.known[file]
 
     def place(self, file, function):

@@ -26,7 +26,7 @@ pub fn places(verdict: &str) -> Vec<(&str, Option<&str>)> {
 }
 
 fn begin_of_path(text: &str) -> Option<usize> {
-    let begins = ["src/", "tests/"].iter();
+    let begins = ["src/", "crates/", "tests/"].iter();
     let found = begins.filter_map(|begin| text.find(begin)).min()?;
     Some(found)
 }
@@ -103,7 +103,11 @@ fn production_code_helpers_and_ignored_tests_are_not_evidence() {
             Some("may_bypass"),
             "is not a test",
         ),
-        ("crates/dialects/src/claude/launch.rs", Some("no_such"), "is not there"),
+        (
+            "crates/dialects/src/claude/launch.rs",
+            Some("no_such"),
+            "is not there",
+        ),
         ("crates/model/src/dialect.rs", None, "name a test"),
         ("tests/seeds/cli.rs", Some("prompted"), "is not a test"),
         (

@@ -1,4 +1,4 @@
-//! What the core and the dialects of agents say to each other: events and calls, requests and decisions, settings, errors,
+//! Events and calls that the core and the dialects of agents exchange, with requests and decisions, settings, errors,
 //! limits, and text made safe to show.
 //!
 //! `dialect` is the interface of an agent's protocol, `event` what an agent reports through it. No I/O, no clock: time is an

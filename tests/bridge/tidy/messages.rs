@@ -9,7 +9,7 @@ mod source;
 mod table;
 mod text;
 
-use super::{code, sources};
+use super::{code, program};
 use page::page;
 use source::{Source, Token};
 use std::collections::{BTreeMap, BTreeSet};
@@ -163,7 +163,7 @@ impl Scan {
             _ if several => SEVERAL.to_owned(),
             _ => area(&source.path).to_owned(),
         };
-        let path = source.path.trim_start_matches("src/").to_owned();
+        let path = shown(&source.path);
         for text in &found.texts {
             let headings = self.texts.entry(text.clone()).or_default();
             headings
@@ -342,7 +342,7 @@ impl Scan {
                     }
                 }
             }
-            let path = source.path.trim_start_matches("src/").to_owned();
+            let path = shown(&source.path);
             for text in found.texts {
                 let headings = self.texts.entry(text).or_default();
                 headings
@@ -371,10 +371,16 @@ impl Scan {
             for text in found.texts {
                 let headings = self.texts.entry(text).or_default();
                 let files = headings.entry(heading.clone()).or_default();
-                files.insert(path.trim_start_matches("src/").to_owned());
+                files.insert(shown(path));
             }
         }
     }
+}
+
+/// Returns a path as the page has it: the room, and the file in it.
+fn shown(path: &str) -> String {
+    let path = path.trim_start_matches("src/");
+    path.trim_start_matches("crates/").replacen("/src/", "/", 1)
 }
 
 fn area(path: &str) -> &'static str {
@@ -384,8 +390,7 @@ fn area(path: &str) -> &'static str {
 
 fn scan() -> Scan {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files = Vec::new();
-    sources(&root.join("src"), &mut files);
+    let mut files = program(root);
     files.sort();
     let path = |file: &Path| {
         file.strip_prefix(root)
@@ -396,7 +401,8 @@ fn scan() -> Scan {
     };
     let files = files.iter().map(|file| (path(file), file));
     let files = files.filter(|(path, _)| {
-        !path.split('/').any(|part| part.starts_with("tests")) && path != "src/testing.rs"
+        !path.split('/').any(|part| part.starts_with("tests"))
+            && path != "crates/core/src/testing.rs"
     });
     let files =
         files.map(|(path, file)| Source::new(&path, &code(&fs::read_to_string(file).unwrap())));
@@ -477,7 +483,7 @@ fn texts_and_constructors_without_one_are_found() {
             Error::new(ErrorKind::Session, said.text)
         }
     "#;
-    let scan = Scan::from(vec![Source::new("src/core/sample.rs", sample)]);
+    let scan = Scan::from(vec![Source::new("crates/core/src/sample.rs", sample)]);
     let texts: Vec<_> = scan
         .texts
         .iter()

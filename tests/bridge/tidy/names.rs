@@ -3,7 +3,7 @@
 //! Names that several types still have are listed with their numbers of types, which only fall. Counted are structs, enums,
 //! traits and type aliases, but not associated types and types of tests.
 
-use super::{production, sources};
+use super::{production, program};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -95,8 +95,7 @@ fn definitions(text: &str) -> Vec<(&str, usize)> {
 /// Returns the places of the definitions by name.
 fn types(checkout: &Path) -> BTreeMap<String, Vec<String>> {
     let mut types: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut files = Vec::new();
-    sources(&checkout.join("src"), &mut files);
+    let mut files = program(checkout);
     files.sort();
     for path in files {
         let file = path.strip_prefix(checkout).unwrap().to_str().unwrap();
@@ -147,7 +146,7 @@ fn every_type_has_a_name_of_its_own() {
 
 #[test]
 fn definitions_of_types_are_found() {
-    let text = "pub struct A;\npub(super) enum B<T> {\n    C,\n}\npub(in crate::core) trait D: E {\n    type F;\n}\n\
+    let text = "pub struct A;\npub(super) enum B<T> {\n    C,\n}\npub(in crate::hub) trait D: E {\n    type F;\n}\n\
                 raw_object! {\n    struct G { g = \"g\" }\n}\ntype H = u8;\n// struct I;\nlet structure = 1;\n";
     let names: Vec<(&str, usize)> = definitions(text);
     assert_eq!(names, [("A", 1), ("B", 2), ("D", 5), ("G", 9), ("H", 11)]);

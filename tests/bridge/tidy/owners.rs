@@ -4,7 +4,7 @@
 //! fall. Counted are inherent methods, files with inherent `impl` blocks, and the largest set of these files that
 //! call each other in a cycle through `self`.
 
-use super::{code, sources};
+use super::{code, program, room};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -100,11 +100,9 @@ impl Type {
 /// Returns the types of the production code by room and name.
 fn types(checkout: &Path) -> BTreeMap<(String, String), Type> {
     let mut types: BTreeMap<(String, String), Type> = BTreeMap::new();
-    let mut files = Vec::new();
-    sources(&checkout.join("src"), &mut files);
-    for path in files {
+    for path in program(checkout) {
         let file = path.strip_prefix(checkout).unwrap().to_str().unwrap();
-        let room = file.split('/').nth(1).unwrap().trim_end_matches(".rs");
+        let room = room(file);
         if !file.contains("/tests") {
             let text = code(&fs::read_to_string(&path).unwrap());
             for (name, block) in blocks(&text) {

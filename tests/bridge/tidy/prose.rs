@@ -133,7 +133,7 @@ fn comments_docs_and_test_names_are_plain() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut faults = Vec::new();
     let mut files = Vec::new();
-    for room in ["src", "tests", "benches", "fuzz/fuzz_targets"] {
+    for room in ["src", "crates", "tests", "benches", "fuzz/fuzz_targets"] {
         sources(&root.join(room), &mut files);
     }
     pages(root, &mut files);

@@ -21,7 +21,7 @@ pub struct RecordedTurn {
 
 /// Returns names and texts of the recordings with this prefix.
 pub fn recordings(prefix: &str) -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts/recordings");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/transcripts/recordings");
     let files = std::fs::read_dir(folder).unwrap();
     let mut found: Vec<(String, String)> = files
         .map(|file| file.unwrap().path())

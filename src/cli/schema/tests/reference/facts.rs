@@ -27,404 +27,429 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "limits",
         "64 MiB (`--max-line`)",
-        "proto/frame.rs",
+        "crates/json/src/frame.rs",
         "64 * 1024 * 1024",
     ),
-    ("limits", "in the first 4 KiB", "proto/frame.rs", "4096"),
-    ("limits", "the last 256 bytes", "proto/frame.rs", "256"),
+    (
+        "limits",
+        "in the first 4 KiB",
+        "crates/json/src/frame.rs",
+        "4096",
+    ),
+    (
+        "limits",
+        "the last 256 bytes",
+        "crates/json/src/frame.rs",
+        "256",
+    ),
     (
         "limits",
         "| `Content-Length` | 4 GiB |",
-        "proto/frame/client.rs",
+        "crates/json/src/frame/client.rs",
         "1 << 32",
     ),
     (
         "limits",
         "| parameters of a request | 1 MiB;",
-        "proto/json/density.rs",
+        "crates/json/src/density.rs",
         "1 << 20",
     ),
     (
         "limits",
         "one value for 32 bytes",
-        "proto/json/density.rs",
+        "crates/json/src/density.rs",
         "32",
     ),
     (
         "limits",
         "16,384 in one list",
-        "proto/json/input.rs",
+        "crates/json/src/input.rs",
         "16_384",
     ),
     (
         "limits",
         "| 32 MiB | is taken: the largest update does not count |",
-        "core/log/storage.rs",
+        "crates/core/src/log/storage.rs",
         "32 << 20",
     ),
     (
         "limits",
         "| 64 MiB | is taken | the connection is closed |",
-        "shell/connections/output.rs",
+        "crates/host/src/connections/output.rs",
         "64 << 20",
     ),
     (
         "limits",
         "| 256 MiB | is taken if nothing else waits |",
-        "shell/stdin_queue.rs",
+        "crates/host/src/stdin_queue.rs",
         "256 << 20",
     ),
     (
         "limits",
         "| a batch | 1024 messages |",
-        "cli/rpc/batch.rs",
+        "src/cli/rpc/batch.rs",
         "1024",
     ),
     (
         "limits",
         "| batches that wait for responses | 16 |",
-        "cli/rpc/batch.rs",
+        "src/cli/rpc/batch.rs",
         "16",
     ),
     (
         "limits",
         "have gathered | 64 MiB |",
-        "cli/rpc/batch.rs",
+        "src/cli/rpc/batch.rs",
         "64 << 20",
     ),
     (
         "limits",
         "`configOptions`) | 1 MiB |",
-        "core/setting/view.rs",
+        "crates/model/src/setting/view.rs",
         "1 << 20",
     ),
     (
         "limits",
         "of a summary | 4 MiB each |",
-        "core/turn.rs",
+        "crates/core/src/turn.rs",
         "4 << 20",
     ),
-    ("limits", "| 16384, with", "cli/rpc/calls.rs", "16 * 1024"),
+    (
+        "limits",
+        "| 16384, with",
+        "src/cli/rpc/calls.rs",
+        "16 * 1024",
+    ),
     (
         "limits",
         "with 4 MiB of ids |",
-        "cli/rpc/calls.rs",
+        "src/cli/rpc/calls.rs",
         "4 << 20",
     ),
     (
         "limits",
         "| 64 KiB; 2 KiB if several agents share stdout | chunks are",
-        "shell/connections/output.rs",
+        "crates/host/src/connections/output.rs",
         "FULL / 4",
     ),
     (
         "limits",
         "| 256 KiB; 8 KiB if several agents share stdout | agents are",
-        "shell/output.rs",
+        "crates/host/src/output.rs",
         "256 * 1024",
     ),
     (
         "limits",
         "8 KiB if several agents share stdout | agents are",
-        "shell/output.rs",
+        "crates/host/src/output.rs",
         "8 * 1024",
     ),
-    ("limits", "at most 256, of", "cli/rpc/reads.rs", "256"),
+    ("limits", "at most 256, of", "src/cli/rpc/reads.rs", "256"),
     (
         "limits",
         "client does not read | 1024 |",
-        "shell/drive.rs",
+        "crates/host/src/drive.rs",
         "1024",
     ),
     (
         "limits",
         "of a session | 256; none",
-        "core/client_requests.rs",
+        "crates/core/src/client_requests.rs",
         "256",
     ),
     (
         "limits",
         "next prompt | 256 KiB |",
-        "core/session/decisions.rs",
+        "crates/core/src/session/decisions.rs",
         "256 << 10",
     ),
     (
         "limits",
         "| 4 KiB for each field |",
-        "core/turn/tools/question.rs",
+        "crates/core/src/turn/tools/question.rs",
         "4 << 10",
     ),
     (
         "limits",
         "| 32, of 16 MiB together",
-        "core/session/queue.rs",
+        "crates/core/src/session/queue.rs",
         "32",
     ),
     (
         "limits",
         "| 32, of 16 MiB together",
-        "core/session/queue.rs",
+        "crates/core/src/session/queue.rs",
         "16 << 20",
     ),
     (
         "limits",
         "| attempts of a prompt | 3 |",
-        "core/retry.rs",
+        "crates/core/src/retry.rs",
         "3",
     ),
     (
         "limits",
         "| `turnId` | 256 bytes |",
-        "core/hub/commands/prompts.rs",
+        "crates/core/src/hub/commands/prompts.rs",
         "256",
     ),
     (
         "limits",
         "| agents that clients define | 64 |",
-        "core/hub/catalog/registration.rs",
+        "crates/core/src/hub/catalog/registration.rs",
         "64",
     ),
     (
         "limits",
         "| name of an agent | 64 bytes |",
-        "core/agent_names.rs",
+        "crates/core/src/agent_names.rs",
         "64",
     ),
-    ("agents", "at least two letters", "core/agent_names.rs", "2"),
+    (
+        "agents",
+        "at least two letters",
+        "crates/core/src/agent_names.rs",
+        "2",
+    ),
     (
         "configuration",
         "at most 64 letters",
-        "core/agent_names.rs",
+        "crates/core/src/agent_names.rs",
         "64",
     ),
     (
         "configuration",
         "up to 32 in a row",
-        "cli/config/agents.rs",
+        "src/cli/config/agents.rs",
         "32",
     ),
     (
         "limits",
         "| live sessions | 64 if",
-        "core/hub/router/room.rs",
+        "crates/core/src/hub/router/room.rs",
         "64",
     ),
     (
         "limits",
         "else 1024 (`--max-sessions`)",
-        "core/hub/router/room.rs",
+        "crates/core/src/hub/router/room.rs",
         "1024",
     ),
     (
         "limits",
         "ids of a session | 8 |",
-        "core/session/session_agents.rs",
+        "crates/core/src/session/session_agents.rs",
         "8",
     ),
     (
         "limits",
         "completed turn | 3 |",
-        "core/agent/restarts.rs",
+        "crates/core/src/agent/restarts.rs",
         "3",
     ),
     (
         "limits",
         "on a load | 512 MiB |",
-        "core/session/restore/history.rs",
+        "crates/core/src/session/restore/history.rs",
         "512 << 20",
     ),
     (
         "limits",
         "| 32,768 characters",
-        "core/session/restoring.rs",
+        "crates/core/src/session/restoring.rs",
         "32 << 10",
     ),
     (
         "limits",
         "10,000 chunks (1000 by default)",
-        "core/hub/commands/history.rs",
+        "crates/core/src/hub/commands/history.rs",
         "(10_000, 1000)",
     ),
     (
         "limits",
         "1000 entries (100 by default)",
-        "core/hub/page.rs",
+        "crates/core/src/hub/page.rs",
         "(1000, 100)",
     ),
     (
         "limits",
         "1000 entries (100 by default)",
-        "core/hub/agent_events/listings.rs",
+        "crates/core/src/hub/agent_events/listings.rs",
         "(1000, 100)",
     ),
     (
         "limits",
         "deeper than 112 levels",
-        "proto/json/depth.rs",
+        "crates/json/src/depth.rs",
         "112",
     ),
-    ("limits", "than 127 levels", "proto/json/depth.rs", "127"),
+    (
+        "limits",
+        "than 127 levels",
+        "crates/json/src/depth.rs",
+        "127",
+    ),
     (
         "limits",
         "a start after 2 s",
-        "core/agent/timeouts.rs",
+        "crates/core/src/agent/timeouts.rs",
         "Duration::from_secs(2)",
     ),
     (
         "limits",
         "opening after\n2 s",
-        "core/session/wait_notices.rs",
+        "crates/core/src/session/wait_notices.rs",
         "Duration::from_secs(2)",
     ),
     (
         "limits",
         "a turn after 10 s of silence",
-        "core/session/wait_notices.rs",
+        "crates/core/src/session/wait_notices.rs",
         "Duration::from_secs(10)",
     ),
     (
         "limits",
         "from 10 s on",
-        "shell/drive.rs",
+        "crates/host/src/drive.rs",
         "Duration::from_secs(10)",
     ),
     (
         "limits",
         "transient error | 2 s |",
-        "core/retry.rs",
+        "crates/core/src/retry.rs",
         "Duration::from_secs(2)",
     ),
     (
         "limits",
         "250 ms of silence |",
-        "core/session/restore.rs",
+        "crates/core/src/session/restore.rs",
         "Duration::from_millis(250)",
     ),
     (
         "limits",
         "| 10 s of silence without",
-        "core/session/turns/background_updates.rs",
+        "crates/core/src/session/turns/background_updates.rs",
         "Duration::from_secs(10)",
     ),
     (
         "limits",
         "its `PATH` | 5 s |",
-        "shell/discover/login.rs",
+        "crates/host/src/discover/login.rs",
         "Duration::from_secs(5)",
     ),
     (
         "limits",
         "`initialize` | every 2 s |",
-        "shell/client_process.rs",
+        "crates/host/src/client_process.rs",
         "Duration::from_secs(2)",
     ),
     (
         "limits",
         "it reads for 0.5 s",
-        "core/running_clock.rs",
+        "crates/core/src/running_clock.rs",
         "Duration::from_millis(500)",
     ),
     (
         "limits",
         "shorter than 0.1 s",
-        "core/running_clock.rs",
+        "crates/core/src/running_clock.rs",
         "Duration::from_millis(100)",
     ),
     (
         "configuration",
         "at most 1 MiB",
-        "cli/config/read.rs",
+        "src/cli/config/read.rs",
         "1 << 20",
     ),
     (
         "sessions",
         "at most 200 characters",
-        "shell/store/names.rs",
+        "crates/host/src/store/names.rs",
         "200",
     ),
     (
         "restore-and-storage",
         "the last 32 MiB",
-        "core/store/volatile.rs",
+        "crates/core/src/store/volatile.rs",
         "32 << 20",
     ),
     (
         "restore-and-storage",
         "every 256 KiB",
-        "core/log/identity.rs",
+        "crates/core/src/log/identity.rs",
         "256 << 10",
     ),
     (
         "restore-and-storage",
         "prompt or a\n  decision waits 1 s",
-        "shell/store/speed.rs",
+        "crates/host/src/store/speed.rs",
         "Duration::from_secs(1)",
     ),
     (
         "restore-and-storage",
         "50 ms while",
-        "shell/store/speed.rs",
+        "crates/host/src/store/speed.rs",
         "Duration::from_millis(50)",
     ),
     (
         "restore-and-storage",
         "a sync of 100 ms",
-        "shell/store/speed.rs",
+        "crates/host/src/store/speed.rs",
         "Duration::from_millis(100)",
     ),
     (
         "chunks",
         "the last 8 KiB",
-        "core/view/chunks/terminals.rs",
+        "crates/core/src/view/chunks/terminals.rs",
         "8 * 1024",
     ),
     (
         "chunks",
         "the last 1 MiB",
-        "core/view/chunks/terminals.rs",
+        "crates/core/src/view/chunks/terminals.rs",
         "1024 * 1024",
     ),
     (
         "chunks",
         "plus 16 KiB",
-        "core/output_budget.rs",
+        "crates/core/src/output_budget.rs",
         "16 * 1024",
     ),
     (
         "chunks",
         "terminals (64 KiB)",
-        "core/turn/terminals.rs",
+        "crates/core/src/turn/terminals.rs",
         "64 * 1024",
     ),
     (
         "tapes",
         "A frame over 1 MiB",
-        "shell/recorder/writer.rs",
+        "crates/host/src/recorder/writer.rs",
         "1 << 20",
     ),
     (
         "tapes",
         "up to 64 MiB wait",
-        "shell/recorder.rs",
+        "crates/host/src/recorder.rs",
         "64 << 20",
     ),
 ];
 
 #[test]
 fn sizes_are_those_of_the_code() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut wrong = Vec::new();
     for (name, words, file, value) in SIZES {
         let spaced = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         if !spaced(&page(&format!("{name}.md"))).contains(&spaced(words)) {
             wrong.push(format!("{name}.md lacks {words:?}"));
         }
-        let code = std::fs::read_to_string(src.join(file)).unwrap_or_default();
+        let code = std::fs::read_to_string(root.join(file)).unwrap_or_default();
         let end = format!("= {value};");
         let mut constants = code.lines().filter(|line| line.contains("const "));
         if !constants.any(|line| line.ends_with(&end)) {
             wrong.push(format!(
-                "src/{file} has no constant {value}: {name}.md, {words:?}"
+                "{file} has no constant {value}: {name}.md, {words:?}"
             ));
         }
     }
@@ -518,7 +543,9 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
 fn names_in_code() -> (BTreeSet<String>, BTreeSet<String>) {
     let mut files = Vec::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    sources(&root.join("src"), &mut files);
+    for folder in ["src", "crates"] {
+        sources(&root.join(folder), &mut files);
+    }
     let (mut variables, mut all) = (BTreeSet::new(), BTreeSet::new());
     for file in files {
         let text = std::fs::read_to_string(file).unwrap();
