@@ -18,7 +18,7 @@ use calls::Calls;
 use session::SessionState;
 pub use session::{compaction, plan};
 pub use states::{RecordedStates, ReportedState};
-pub use writer::{Put, Writer, kind, meta_name};
+pub use writer::{Put, Writer, kind};
 
 /// Converter of the updates of one session.
 #[derive(Debug)]

@@ -40,7 +40,6 @@ use acpipe_protocol::wire::{
 };
 pub use connection::{Call, Connection, Phase, ProcessEnd};
 pub use cx::AgentCx;
-pub use directory::{Directory, Route};
 use questions::AgentQuestions;
 pub use renewal::Renewal;
 pub use requested_spec::requested_spec;

@@ -115,12 +115,12 @@ impl ClientRequests {
     pub fn send_to(
         &mut self,
         client: ClientId,
-        can: &ClientCapabilities,
+        can: ClientCapabilities,
         is_unlimited: bool,
         mut send: impl FnMut(ClientRequestId, &Arc<ClientRequest>),
     ) {
         for open in &mut self.0 {
-            if open.request.is_answered_with(can) && !open.asked.contains(&client) {
+            if open.request.is_answered_with(&can) && !open.asked.contains(&client) {
                 if is_unlimited {
                     // The limit was only for the time without a client.
                     open.until = None;

@@ -6,42 +6,45 @@
 //! agent line ─────┘                                   └─► chunks, answers and notifications (ClientSink)
 //! ```
 
-pub mod acp_history;
+// The purity of `clippy.toml` is that of the program.
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
+
+mod acp_history;
 pub mod acp_requests;
 pub mod acp_settings;
-pub mod acp_updates;
-pub mod agent;
+mod acp_updates;
+mod agent;
 pub mod agent_command;
 pub mod agent_definition;
 pub mod agent_names;
 pub mod agent_session_record;
 pub mod agent_spec;
 pub mod agui;
-pub mod answers;
+mod answers;
 pub mod builtin_definition;
 mod chunk_sink;
 pub mod client;
 pub mod client_request;
-pub mod client_requests;
+mod client_requests;
 pub mod client_sink;
-pub mod clients;
+mod clients;
 pub mod config;
-pub mod cx;
+mod cx;
 pub mod deltas;
-pub mod difference;
-pub mod effect;
+mod difference;
+mod effect;
 pub mod fold;
-pub mod hosting;
+mod hosting;
 pub mod hub;
-pub mod ids;
+mod ids;
 pub mod log;
 pub mod methods;
 pub mod metrics;
-pub mod on_lost;
-pub mod options;
-pub mod output_budget;
+mod on_lost;
+mod options;
+mod output_budget;
 pub mod output_schema;
-pub mod presence;
+mod presence;
 pub mod profile;
 pub mod quirks;
 pub mod replay;
@@ -52,12 +55,12 @@ pub mod running_clock;
 pub mod sanitize;
 pub mod session;
 pub mod session_id;
-pub mod sessions;
-pub mod shared;
-pub mod shared_value;
-pub mod stop;
+mod sessions;
+mod shared;
+mod shared_value;
+mod stop;
 pub mod store;
-pub mod subscribers;
+mod subscribers;
 pub mod terms;
 #[cfg(any(test, feature = "test-support"))]
 pub mod testing;

@@ -3,6 +3,11 @@
 //!
 //! Compiled for tests and with the feature `test-support`, which no release build enables.
 
+#![allow(
+    clippy::disallowed_types,
+    reason = "a test looks at what the hub holds"
+)]
+
 use crate::agent_definition::AgentDefinition;
 use crate::client::{Notice, Reply, Token};
 use crate::client_request::{ClientRequest, ClientRequestId};

@@ -1,5 +1,8 @@
 //! Borrowed pieces of JSON text: strings that stay encoded, and objects whose fields stay raw.
 
+// The purity of `clippy.toml` is that of the program.
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod density;
 mod depth;
 pub mod frame;

@@ -237,7 +237,7 @@ impl SessionOutput {
         let seq = self.log.seq();
         let subscribers = &mut self.subscribers;
         self.requests
-            .send_to(client, &can, is_unlimited, |id, request| {
+            .send_to(client, can, is_unlimited, |id, request| {
                 subscribers.request(client, seq, (id, request), clients);
             });
     }

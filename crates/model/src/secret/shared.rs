@@ -3,6 +3,11 @@
 //! It is the one state in this crate that another thread can change: a value that a client gives must be hidden at once,
 //! wherever it is written.
 
+#![allow(
+    clippy::disallowed_types,
+    reason = "a value is hidden in all threads at once"
+)]
+
 use super::known::Known;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
