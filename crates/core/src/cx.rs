@@ -54,6 +54,8 @@ pub enum SessionRequest {
     RestartAgent,
     /// Deliver the pending answers and effects of the host.
     SettleHost,
+    /// Judge the open questions of the agent that name no session by the terms of the turn.
+    JudgeAgentQuestions,
     /// Remove the session: it was created for a restore that failed, and nothing of it is stored.
     Remove,
 }

@@ -256,12 +256,37 @@ impl AgentMachine {
         let verdict = own.judge_in(&subject, &definition.spec.options);
         let is_denied = verdict.effect == policy::Effect::Deny;
         let denied_by = is_denied.then_some(verdict.by).or(denied_in_turn);
-        let denied_by = denied_by.filter(|_| !signs_in);
+        let judged = if signs_in {
+            (None, None)
+        } else {
+            (Some(subject), denied_by)
+        };
         let limit = self.limits(&cx.shared.settings).of(Timeout::Answer);
-        let declined = self.questions.ask(asked, number, limit, denied_by, cx);
+        let declined = self.questions.ask(asked, number, limit, judged, cx);
         let is_open = declined.is_none();
         self.answer_questions(declined);
         is_open
+    }
+
+    pub fn has_questions(&self) -> bool {
+        self.questions.are_open()
+    }
+
+    /// Returns the open elicitations without a session that a policy judges, with their messages.
+    pub fn judged_questions(&self) -> impl Iterator<Item = (ClientRequestId, &str)> {
+        self.questions.judged()
+    }
+
+    /// Declines open elicitations by the rules of a turn.
+    pub fn decline_questions(
+        &mut self,
+        denied: Vec<(ClientRequestId, String)>,
+        cx: &mut AgentCx<'_>,
+    ) {
+        for (id, rule) in denied {
+            let declined = self.questions.decline(id, rule, cx);
+            self.answer_questions(declined);
+        }
     }
 
     /// Handles a client that has left: declines elicitations that no other client can answer.

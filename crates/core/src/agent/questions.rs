@@ -18,6 +18,7 @@ use acpipe_model::acp_client::AcpRequest;
 use acpipe_model::decision::{Decision, DecisionSource, elicitation_options};
 use acpipe_model::event::Elicitation;
 use acpipe_model::request_key::RequestKey;
+use acpipe_policy::Subject;
 use acpipe_protocol::wire::{LedgerEntry, QuestionParams};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,13 +57,14 @@ impl AgentQuestions {
     }
 
     /// Sends an elicitation of this connection to the clients that can answer it within the limit. Returns the decision if
-    /// it was declined at once. `denied_by` is the rule of the policy that declines it.
+    /// it was declined at once. `denied_by` is the rule of the policy that declines it. A policy judges it if it has a
+    /// `subject`.
     pub(super) fn ask(
         &mut self,
         asked: Elicitation<'_>,
         connection: u64,
         limit: Option<Duration>,
-        denied_by: Option<String>,
+        (subject, denied_by): (Option<Subject>, Option<String>),
         cx: &mut AgentCx<'_>,
     ) -> Option<DecidedQuestion> {
         let is_full = self.open.are_full();
@@ -129,7 +131,7 @@ impl AgentQuestions {
                 question,
                 options: elicitation_options(),
             },
-            subject: None,
+            subject: subject.map(Box::new),
             size: request.size(),
             request,
             asked: able,
@@ -160,6 +162,31 @@ impl AgentQuestions {
     ) -> Option<DecidedQuestion> {
         let open = self.open.take(id)?;
         let by = DecisionSource::Policy(NO_QUESTION_CAPABILITY.to_owned());
+        let decision = Decision::of(false, false, open.about.options(), by);
+        Some(decided(open, decision, cx))
+    }
+
+    pub(super) fn are_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Returns the open elicitations that a policy judges, with their messages.
+    pub(super) fn judged(&self) -> impl Iterator<Item = (ClientRequestId, &str)> {
+        let judged = self.open.iter().filter(|open| open.subject.is_some());
+        judged.map(|open| (open.id, open.entry.title.as_deref().unwrap_or_default()))
+    }
+
+    /// Declines an open elicitation by a rule.
+    pub(super) fn decline(
+        &mut self,
+        id: ClientRequestId,
+        rule: String,
+        cx: &mut AgentCx<'_>,
+    ) -> Option<DecidedQuestion> {
+        let open = self.open.take(id)?;
+        info!("an open question of the agent was declined: {rule}");
+        let by = DecisionSource::Policy(rule);
+        withdraw(&open, &by, cx);
         let decision = Decision::of(false, false, open.about.options(), by);
         Some(decided(open, decision, cx))
     }
@@ -308,7 +335,9 @@ mod tests {
     #[test]
     fn an_elicitation_that_no_client_can_answer_is_declined_at_once() {
         with_client(false, |questions, cx| {
-            let declined = questions.ask(asked(), CONNECTION, None, None, cx).unwrap();
+            let declined = questions
+                .ask(asked(), CONNECTION, None, (None, None), cx)
+                .unwrap();
             assert_eq!(declined.connection, CONNECTION);
             assert!(!declined.decision.approved());
             assert!(questions.end(cx).is_empty());
@@ -321,7 +350,7 @@ mod tests {
             let limit = Some(Duration::from_secs(1));
             assert!(
                 questions
-                    .ask(asked(), CONNECTION, limit, None, cx)
+                    .ask(asked(), CONNECTION, limit, (None, None), cx)
                     .is_none()
             );
             let key = asked().key;

@@ -5,6 +5,7 @@
 //! a restore or a restart, which the machines have, and does not know what clients or agents send: it knows neither
 //! commands nor the lines and events of agents, nor the calls that read the history.
 
+mod agent_questions;
 pub(super) mod claims;
 pub(super) mod hosting;
 pub(super) mod next_prompt;
@@ -211,6 +212,9 @@ impl Router {
             }
             SessionRequest::RestartAgent => {
                 Renewal::begin_now(self.agents.get_mut(agent).renewal_mut());
+            }
+            SessionRequest::JudgeAgentQuestions => {
+                agent_questions::judge_again(self, id, agent, cx)
             }
             SessionRequest::SettleHost => hosting::settle(self, cx),
             SessionRequest::Remove => {

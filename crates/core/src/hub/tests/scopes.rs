@@ -487,6 +487,33 @@ fn question_that_names_no_session_is_judged_by_the_terms_of_running_turns() {
 }
 
 #[test]
+fn open_question_that_names_no_session_is_judged_by_the_terms_of_the_next_turn() {
+    for policy in [Mode::Deny, Mode::Ask] {
+        let mut t = daemon();
+        for (client, mode) in [(A, Mode::Approve), (B, policy)] {
+            t.join(client, mode, &[]);
+            t.connect_with(client, &json!({"questions": true}));
+        }
+        t.define(A, Way::Register);
+        t.ensure_own(A, "s");
+        let params: Value = serde_json::from_str(FORM).unwrap();
+        t.say(&[json!({"id": "e", "method": "elicitation/create", "params": params})]);
+        let action = |t: &Fixture| {
+            let answer = t.received.iter().find(|message| message["id"] == "e");
+            answer.map(|answer| answer["result"]["action"].clone())
+        };
+        t.prompt(A, "s");
+        t.answer_all();
+        t.end_turn();
+        assert_eq!(action(&t), None, "a turn that allows it");
+        t.prompt(B, "s");
+        t.answer_all();
+        let want = (policy == Mode::Deny).then(|| json!("decline"));
+        assert_eq!(action(&t), want, "{policy:?}");
+    }
+}
+
+#[test]
 fn client_that_names_no_agent_differs_in_none() {
     let mut t = daemon();
     t.join(A, Mode::Approve, &[]);

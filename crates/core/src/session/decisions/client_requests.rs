@@ -8,7 +8,7 @@ use crate::client_requests::{
     ID_REUSED, NO_CLIENT, NO_QUESTION_CAPABILITY, OpenRequest, OpenRequestKind, RequestEnd,
 };
 use crate::client_sink::ClientSinks;
-use crate::cx::Cx;
+use crate::cx::{Cx, SessionRequest};
 use crate::log::Record;
 use crate::session::conversation::acp_clients::own_answer;
 use crate::session::decisions::updated_call::updated_call;
@@ -349,6 +349,11 @@ impl Decisions {
     /// Judges the open requests by the policy that holds now. Those that it denies are refused. The others stay open, no
     /// longer than the limit on answers that holds now.
     pub fn judge_again(&mut self, talk: &mut Conversation, cx: &mut Cx<'_>) {
+        // The agent's questions without a session may belong to this one.
+        let mut owners = cx.shared.client_requests.values();
+        if owners.any(|owner| matches!(owner, RequestOwner::Agent(_))) {
+            cx.requests.push(SessionRequest::JudgeAgentQuestions);
+        }
         if talk.output.requests().is_empty() {
             return;
         }
