@@ -56,6 +56,12 @@ impl AgentSpec {
         self.source == AgentSource::InProcess
     }
 
+    /// Returns `true` if both start the same command line in the same directory.
+    pub fn is_same_program(&self, other: &Self) -> bool {
+        self.protocol == other.protocol
+            && (&self.command, &self.args, &self.cwd) == (&other.command, &other.args, &other.cwd)
+    }
+
     /// Returns `true` if an argument of the agent's program sets its mode.
     pub fn names_mode(&self) -> bool {
         let flags = mode_arguments(self.protocol);

@@ -2,6 +2,7 @@
 
 use crate::agent::{AgentMachine, Call, Connection, DEFAULT_AGENT};
 use crate::agent_definition::AgentDefinition;
+use crate::agent_spec::AgentSpec;
 use crate::client::ClientId;
 use crate::effect::AgentId;
 use crate::ids::AgentRef;
@@ -81,15 +82,22 @@ impl Agents {
     }
 
     /// Returns `true` unless a client has changed an agent so that it contradicts the definition of other clients: another
-    /// value of a variable, or other options.
+    /// value of a variable, other options, or another program if they name one.
     pub(super) fn holds_scope(&self, agent: AgentRef) -> bool {
         let Some(definition) = self.scopes.get(&agent) else {
             return true;
         };
+        let (spec, own) = (self.next_spec(agent), &definition.spec);
+        // The demo agent stands for no agent: the first command of a client counts for all.
+        let has_program = own.source == AgentSource::Demo || spec.is_same_program(own);
+        has_program && spec.env.contains_all(&own.env) && spec.options == own.options
+    }
+
+    /// Returns the specification of the process that is to be started next, else that of the agent.
+    pub(super) fn next_spec(&self, agent: AgentRef) -> &AgentSpec {
         let machine = self.get(agent);
         let next = machine.connection().and_then(Connection::next_spec);
-        let spec = next.unwrap_or_else(|| machine.spec());
-        spec.env.contains_all(&definition.spec.env) && spec.options == definition.spec.options
+        next.unwrap_or_else(|| machine.spec())
     }
 
     /// Finds an agent by its name. `default` is always the default agent, whatever its name.

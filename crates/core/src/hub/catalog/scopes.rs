@@ -22,7 +22,7 @@ use crate::shared::Shared;
 use crate::terms::{CallerTerms, Terms};
 use acpipe_model::builtin_agents;
 use acpipe_model::error::Error;
-use acpipe_protocol::wire::{AgentSource, SessionOptions};
+use acpipe_protocol::wire::{AgentSource, SessionOptions, Variables};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,6 +48,8 @@ struct Scope {
     default: AgentRef,
     /// Agents that the client changed, by their names: the changes hold for it, also where they contradict its settings.
     changed: BTreeMap<String, AgentRef>,
+    /// Variables that the client set for agents, by their names. It keeps them if another client changes the agent.
+    variables: BTreeMap<String, Variables>,
 }
 
 impl Scope {
@@ -61,8 +63,9 @@ impl Scope {
             services,
             default: Agents::DEFAULT,
             changed: BTreeMap::new(),
+            variables: BTreeMap::new(),
         };
-        scope.default = agents.scoped(scope.default_definition())?;
+        scope.default = scope.agent(agents, scope.default_definition())?;
         Ok(scope)
     }
 
@@ -73,6 +76,26 @@ impl Scope {
 
     fn default_definition(&self) -> AgentDefinition {
         self.complete(self.settings.default_agent.clone())
+    }
+
+    /// Returns the client's agent with this definition, and adds it if it does not exist.
+    ///
+    /// # Errors
+    /// There are too many different agent definitions.
+    fn agent(&self, agents: &mut Agents, definition: AgentDefinition) -> Result<AgentRef, Error> {
+        let definition = self.with_variables(agents, definition);
+        agents.scoped(definition)
+    }
+
+    /// Adds the variables that the client set to a definition, unless the agent with this definition has them still.
+    fn with_variables(&self, agents: &Agents, mut definition: AgentDefinition) -> AgentDefinition {
+        if let Some(own) = self.variables.get(&definition.name) {
+            let shared = agents.find_scoped(&definition);
+            if !shared.is_some_and(|agent| agents.next_spec(agent).env.contains_all(own)) {
+                definition.spec.env.0.extend(own.clone().0);
+            }
+        }
+        definition
     }
 }
 
@@ -153,7 +176,7 @@ impl Scopes {
         match self.all.get_mut(&client) {
             Some(scope) if scope.services != services => {
                 scope.services = services;
-                scope.default = agents.scoped(scope.default_definition())?;
+                scope.default = scope.agent(agents, scope.default_definition())?;
             }
             None if services != ClientServices::default() => {
                 let settings = Box::new(shared.settings.clone());
@@ -165,19 +188,33 @@ impl Scopes {
         Ok(())
     }
 
-    /// Notes that the client whose call is being handled changed an agent. The change holds for this client. The other
-    /// clients have another agent from now on if the change contradicts their settings.
-    pub(in crate::hub) fn note_change(&mut self, agents: &mut Agents, agent: AgentRef) {
-        if agents.holds_scope(agent) {
-            return;
+    /// Notes that the client whose call is being handled changed an agent, and set these variables for good. The change
+    /// holds for this client. The other clients have another agent from now on if the change contradicts their settings, or
+    /// the variables that they set themselves.
+    pub(in crate::hub) fn note_change(
+        &mut self,
+        agents: &mut Agents,
+        agent: AgentRef,
+        set: Variables,
+    ) {
+        let name = agents.get(agent).name().to_owned();
+        let contradicts = !agents.holds_scope(agent);
+        if let Some(scope) = self.all.get_mut(&self.caller) {
+            if !set.0.is_empty() {
+                let own = scope.variables.entry(name.clone()).or_default();
+                own.0.extend(set.0);
+            }
+            if contradicts {
+                scope.changed.insert(name.clone(), agent);
+            }
         }
         for (client, scope) in &mut self.all {
-            if *client == self.caller {
-                let name = agents.get(agent).name().to_owned();
-                scope.changed.insert(name, agent);
-            } else if scope.default == agent
+            let may_differ = contradicts || scope.variables.contains_key(&name);
+            if *client != self.caller
+                && scope.default == agent
+                && may_differ
                 // With too many definitions, the client keeps the agent as it is now.
-                && let Ok(own) = agents.scoped(scope.default_definition())
+                && let Ok(own) = scope.agent(agents, scope.default_definition())
             {
                 scope.default = own;
             }
@@ -224,7 +261,7 @@ impl Scopes {
                 None => return Ok(None),
             },
         };
-        agents.scoped(definition).map(Some)
+        scope.agent(agents, definition).map(Some)
     }
 
     /// Adds the configured agents of the client whose call is being handled, so that a list has them.
@@ -235,7 +272,7 @@ impl Scopes {
         let own = scope.settings.agents.iter().cloned();
         let own: Vec<AgentDefinition> = own.map(|own| scope.complete(own)).collect();
         for definition in own {
-            if agents.scoped(definition).is_err() {
+            if scope.agent(agents, definition).is_err() {
                 return;
             }
         }
@@ -250,7 +287,11 @@ impl Scopes {
         let settings = &scope.settings;
         let configured = settings.agents.iter().filter_map(|own| {
             let changed = scope.changed.get(&own.name).copied();
-            changed.or_else(|| agents.find_scoped(&scope.complete(own.clone())))
+            let find = || {
+                let own = scope.complete(own.clone());
+                agents.find_scoped(&scope.with_variables(agents, own))
+            };
+            changed.or_else(find)
         });
         let of_clients = agents
             .present()
@@ -261,6 +302,7 @@ impl Scopes {
                 return *changed;
             }
             let own = self.restricted(agents, agent, settings);
+            let own = scope.with_variables(agents, own);
             agents.find_scoped(&own).unwrap_or(agent)
         });
         let default = std::iter::once(scope.default);

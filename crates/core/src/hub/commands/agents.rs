@@ -10,7 +10,7 @@ use crate::hub::router::Router;
 use crate::ids::AgentRef;
 use acpipe_model::error::Error;
 use acpipe_protocol::wire::{
-    AgentParams, AuthenticateParams, ConnectParams, UpdateEnvironmentParams,
+    AgentParams, AuthenticateParams, ConnectParams, UpdateEnvironmentParams, Variables,
 };
 
 /// Connects an agent. A new name with a command adds an agent.
@@ -35,14 +35,15 @@ pub(super) fn connect(
     if has_command {
         catalog.share_command(router, agent, gives_list);
     }
-    note_change(catalog, router, agent);
+    // Variables of this call end with the connection.
+    note_change(catalog, router, agent, Variables::default());
     Ok(())
 }
 
-/// Notes that the client whose call is being handled changed an agent.
-fn note_change(catalog: &mut Catalog, router: &mut Router, agent: AgentRef) {
+/// Notes that the client whose call is being handled changed an agent, and set these variables for good.
+fn note_change(catalog: &mut Catalog, router: &mut Router, agent: AgentRef, set: Variables) {
     let agents = router.agents_mut();
-    catalog.scopes_mut().note_change(agents, agent);
+    catalog.scopes_mut().note_change(agents, agent, set);
 }
 
 /// Stops an agent in order. It is not restarted.
@@ -97,10 +98,12 @@ pub(super) fn update_environment(
         router.sessions().are_busy(agent),
         router.sessions().queued_prompts(agent),
     );
+    let unset = p.unset.iter().map(|name| (name.clone(), None));
+    let set = p.set.0.clone().into_iter().chain(unset).collect();
     router.with_agent(agent, cx, |agent, cx| {
         agent.update_environment(token, p, (busy, ahead), cx)
     })?;
-    note_change(catalog, router, agent);
+    note_change(catalog, router, agent, set);
     Ok(())
 }
 
@@ -113,10 +116,11 @@ pub(super) fn authenticate(
 ) -> Result<(), Error> {
     let agent = catalog.agent_named(router, p.agent.as_deref())?;
     let ahead = router.sessions().queued_prompts(agent);
+    let set = p.env.clone();
     router.with_agent(agent, cx, |agent, cx| {
         agent.authenticate(token, p, ahead, cx)
     })?;
-    note_change(catalog, router, agent);
+    note_change(catalog, router, agent, set);
     Ok(())
 }
 

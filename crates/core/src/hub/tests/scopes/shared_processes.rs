@@ -111,6 +111,72 @@ fn change_of_an_agent_by_a_client_leaves_others_their_own_values() {
     }
 }
 
+/// Changes of another client with the same settings that contradict the settings, or what a client set itself.
+#[test]
+fn client_keeps_the_variables_that_it_set_after_a_change_of_another() {
+    for name in [None, Some("own")] {
+        let agent = name.unwrap_or("default");
+        for change in [
+            json!({"agent": agent, "set": {"SAFE": "2"}}),
+            json!({"agent": agent, "set": {"OWN": "2"}}),
+            json!({"agent": agent, "unset": ["OWN"]}),
+            json!({"agent": agent, "options": {"model": "other"}}),
+        ] {
+            let mut t = daemon();
+            for client in [A, B, D] {
+                t.join_with_variable(client);
+            }
+            let own = json!({"agent": agent, "set": {"OWN": "1"}, "unset": ["GONE"]});
+            let call = t.call(A, Command::UpdateEnvironment(params(own)));
+            t.result(A, call);
+            let command = if change["options"].is_object() {
+                Command::Connect(params(change.clone()))
+            } else {
+                Command::UpdateEnvironment(params(change.clone()))
+            };
+            let call = t.call(B, command);
+            t.answer_all();
+            t.result(B, call);
+            assert_eq!(t.open(A, "a", name), Value::Null);
+            let own = &t.spec_of("a").env.0;
+            assert_eq!(own["OWN"].as_deref(), Some("1"), "{change}");
+            assert_eq!(own["SAFE"].as_deref(), Some("1"), "{change}");
+            assert_eq!(own["GONE"], None, "{change}");
+            // Also after it declares other services.
+            t.connect_with(A, &json!({"fs": {"readTextFile": true}}));
+            t.open(A, "b", name);
+            assert_eq!(
+                t.spec_of("b").env.0["OWN"].as_deref(),
+                Some("1"),
+                "{change}"
+            );
+            // A client that set nothing has the settings of both.
+            t.open(D, "d", name);
+            assert_eq!(t.safe_of("d"), Some("1"), "{change}");
+        }
+    }
+}
+
+#[test]
+fn command_that_a_client_connects_leaves_others_the_one_of_their_settings() {
+    for change in [json!({"command": "other"}), json!({"cwd": "/other"})] {
+        let mut t = daemon();
+        t.join_with_variable(A);
+        t.join_with_variable(B);
+        let call = t.call(A, Command::Connect(params(change.clone())));
+        t.answer_all();
+        t.result(A, call);
+        t.open(A, "a", None);
+        t.open(B, "b", None);
+        let program = |t: &Fixture, session: &str| {
+            let spec = t.spec_of(session);
+            (spec.command.clone(), spec.cwd.clone())
+        };
+        assert_ne!(program(&t, "a"), program(&t, "b"), "{change}");
+        assert_eq!(program(&t, "b"), ("agent".to_owned(), "/".to_owned()));
+    }
+}
+
 #[test]
 fn variable_that_contradicts_no_client_is_set_for_all() {
     let mut t = daemon();
