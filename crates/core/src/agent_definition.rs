@@ -4,6 +4,7 @@ use super::agent_spec::{AgentSpec, DEFAULT_AGENT};
 use super::clients::ClientServices;
 use super::on_lost::OnLost;
 use super::quirks::Quirks;
+use super::session_id::fnv1a;
 use acpipe_dialects::traits;
 use acpipe_model::asking::{Asking, AskingHabit};
 use acpipe_model::builtin_agents;
@@ -84,6 +85,13 @@ impl AgentDefinition {
             self.instructions = Some(text);
         }
         self
+    }
+
+    /// Returns the hash by which a stored session knows the instructions that its agent got in a prompt.
+    #[must_use]
+    pub fn instructions_hash(&self) -> Option<u64> {
+        let text = self.instructions.as_deref();
+        text.map(|text| fnv1a(text.as_bytes()))
     }
 
     #[must_use]

@@ -33,6 +33,9 @@ pub struct AgentSessionRecord {
     /// Session for which the agent created a session under this id later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<String>,
+    /// Hash of the instructions that the agent got in a prompt of its session; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<u64>,
 }
 
 impl AgentSessionRecord {
@@ -79,6 +82,7 @@ mod tests {
             since: since.map(str::to_owned),
             created,
             ended_by: None,
+            instructions: None,
         }
     }
 

@@ -35,8 +35,16 @@ pub fn differing_text(session: &str, recovery: &Recovery) -> Option<String> {
     let agent = agent.map_or_else(String::new, |line| {
         format!(". Its agent was started as {line:?}")
     });
+    let has_instructions = differing.iter().any(|name| name == "instructions");
+    let advice = match (has_instructions, &differing[..]) {
+        (true, [_]) => "begin a new session",
+        (true, _) => {
+            "close the session and open it again; an agent gets instructions only in the first prompt of a session"
+        }
+        (false, _) => "close the session and open it again",
+    };
     Some(format!(
-        "session {session:?} differs from this client in {list}: {rule}{agent}. To use yours, close the session and open it again"
+        "session {session:?} differs from this client in {list}: {rule}{agent}. To use yours, {advice}"
     ))
 }
 

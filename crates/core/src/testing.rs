@@ -131,6 +131,12 @@ impl SettingsBuilder {
     }
 
     #[must_use]
+    pub fn secrets(mut self, secrets: Secrets) -> Self {
+        self.0.secrets = secrets;
+        self
+    }
+
+    #[must_use]
     pub fn build(self) -> Settings {
         self.0
     }

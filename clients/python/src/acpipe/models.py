@@ -1307,10 +1307,12 @@ class Recovery(Model, kw_only=True):
 
     differing_settings: list[str] | None = None
     """Settings of this call, or of the caller's own command line and configuration, in which the session, as it is
-    now, differs, because another client opened it or a mode or model was changed since: `agent` (the caller has
-    another agent of this name), `permissions`, `limits`, `mode`, `model`, `options`, `instructions`, `environment`,
-    `childPerSession`, `mcpServers`. Of the permissions and limits, the stricter of both hold for the caller's
-    prompts; the others stay as they are until the session is closed and opened again. Without a mode or model in
+    now, differs, because another client opened it or a setting was changed since: `agent` (the caller has another
+    agent of this name), `permissions`, `limits`, `mode`, `model`, `options`, `instructions` (those that the agent
+    got in the first prompt of its session), `environment`, `cwd` (the caller's definition of the agent names
+    another working directory), `childPerSession`, `files`, `terminals`, `mcpServers`. Of the permissions and
+    limits, the stricter of both hold for the caller's prompts; the others stay as they are until the session is
+    closed and opened again, `instructions` as long as the agent has the session. Without a mode or model in
     `notRestored`. Absent if none differs.
     """
 
@@ -1328,8 +1330,11 @@ class Recovery(Model, kw_only=True):
     """
 
     policy_warning: str | None = None
-    """Why the agent may run tools without asking, although the policy can refuse them or ask about them. Absent if
-    nothing is known against the agent, and with a policy that approves everything.
+    """Why the agent may run tools without asking, although the policy can refuse them or ask about them: the policy of
+    the session, or the stricter one that holds for the caller's prompts. Of the `asks` of the session's agent and
+    of the caller's own definition of the agent, the stricter counts, so a definition with `asks = "never"` gives
+    the warning to its own client. Absent if nothing is known against the agent, and with a policy that approves
+    everything.
     """
 
 

@@ -1,13 +1,14 @@
 //! Settings of a client that opens or joins a session, and the comparison with those of the session for its receipt.
 
 use crate::cx::Cx;
+use crate::session::session_agents::SessionAgents;
 use crate::session::settings::SessionSettings;
 use crate::session::terms::SessionTerms;
 use crate::terms::CallerTerms;
 use acpipe_protocol::wire::{Recovery, SessionOptions};
 
 /// Names of the settings that a receipt compares, in its order.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "agent",
     "permissions",
     "limits",
@@ -16,6 +17,7 @@ const NAMES: [&str; 12] = [
     "options",
     "instructions",
     "environment",
+    "cwd",
     "childPerSession",
     "files",
     "terminals",
@@ -29,6 +31,8 @@ pub struct CallerSettings {
     pub options: SessionOptions,
     /// Options of the definition by which the session was opened.
     pub held: SessionOptions,
+    /// Hash of the instructions that its own definition of the agent has for the first prompt of a session.
+    pub instructions: Option<u64>,
     /// Names of the other settings in which the definitions differ.
     pub differing: Vec<&'static str>,
     /// Command line of the session's agent, as it is shown, if the client has another agent of this name.
@@ -39,10 +43,10 @@ pub struct CallerSettings {
 
 impl CallerSettings {
     /// Adds to a receipt the settings in which the live session differs from those of the client, and the warning that
-    /// holds for its prompts.
+    /// holds for its prompts. `known` is what the agents of the session got.
     pub fn fill(
         self,
-        settings: &SessionSettings,
+        (settings, known): (&SessionSettings, &SessionAgents),
         held: &SessionTerms,
         recovery: &mut Recovery,
         cx: &mut Cx<'_>,
@@ -60,6 +64,11 @@ impl CallerSettings {
         };
         differing.retain(|name| !is_known(name));
         differing.extend(self.differing);
+        // An agent gets them in the first prompt of its session alone.
+        let received = known.find(&cx.agent.identity());
+        if self.instructions != received.and_then(|own| own.instructions) {
+            differing.push("instructions");
+        }
         let names = NAMES.into_iter().filter(|name| differing.contains(name));
         recovery.differing_settings = names.map(str::to_owned).collect();
         recovery.agent_command = self.agent_command;

@@ -131,8 +131,9 @@ impl SessionMachine {
         }
         for waiter in waiters {
             let mut own = recovery.clone();
-            let (settings, terms) = (&self.talk.settings, &self.talk.terms);
-            waiter.caller.fill(settings, terms, &mut own, cx);
+            let talk = &self.talk;
+            let held = (&talk.settings, &talk.known);
+            waiter.caller.fill(held, &talk.terms, &mut own, cx);
             let result = self.talk.result(own, cx.agent.spec.protocol);
             cx.clients
                 .reply(waiter.token, Ok(Reply::Session(Box::new(result))));

@@ -51,6 +51,7 @@ impl SessionAgents {
                 since: None,
                 created: false,
                 ended_by: None,
+                instructions: None,
             });
         }
         Self {
@@ -113,6 +114,8 @@ impl SessionAgents {
             .find(&agent)
             .filter(|known| known.id == id && !given.created)
             .map(|known| (known.since.clone(), known.created));
+        // A fork of the agent's session has got them, too.
+        let instructions = self.find(&agent).and_then(|known| known.instructions);
         let (since, created) = kept.unwrap_or((Some(given.at.to_owned()), given.created));
         if let Some(last) = self.given.last_mut().filter(|last| last.agent != agent) {
             last.messages = Some(messages);
@@ -126,9 +129,17 @@ impl SessionAgents {
             since,
             created,
             ended_by: None,
+            instructions,
         });
         let excess = self.given.len().saturating_sub(AGENTS);
         self.given.drain(..excess);
+    }
+
+    /// Records the hash of the instructions that the last agent gets with its next prompt.
+    pub fn note_instructions(&mut self, instructions: Option<u64>) {
+        if let Some(last) = self.given.last_mut() {
+            last.instructions = instructions;
+        }
     }
 
     pub fn started_by(&mut self, command: Option<SharedValue<AgentCommand>>) {

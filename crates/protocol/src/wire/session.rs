@@ -266,11 +266,13 @@ pub struct Recovery {
     /// model of the call that were changed since the session was opened.
     pub not_restored: Vec<NotRestored>,
     /// Settings of this call, or of the caller's own command line and configuration, in which the session, as it is
-    /// now, differs, because another client opened it or a mode or model was changed since: `agent` (the caller has
-    /// another agent of this name), `permissions`, `limits`, `mode`, `model`, `options`, `instructions`, `environment`,
-    /// `childPerSession`, `files`, `terminals`, `mcpServers`. Of the permissions and limits, the stricter of both hold
-    /// for the caller's prompts; the others stay as they are until the session is closed and opened again. Without a
-    /// mode or model in `notRestored`. Absent if none differs.
+    /// now, differs, because another client opened it or a setting was changed since: `agent` (the caller has
+    /// another agent of this name), `permissions`, `limits`, `mode`, `model`, `options`, `instructions` (those that the
+    /// agent got in the first prompt of its session), `environment`, `cwd` (the caller's definition of the agent names
+    /// another working directory), `childPerSession`, `files`, `terminals`, `mcpServers`. Of the permissions and limits,
+    /// the stricter of both hold for the caller's prompts; the others stay as they are until the session is closed and
+    /// opened again, `instructions` as long as the agent has the session. Without a mode or model in `notRestored`.
+    /// Absent if none differs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differing_settings: Vec<String>,
     /// Command line of the session's agent, with secrets hidden, if `differingSettings` has `agent`. Absent if not.
@@ -284,8 +286,11 @@ pub struct Recovery {
     /// only in some of its modes, and none was requested. Absent if acpipe chose none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen_mode: Option<String>,
-    /// Why the agent may run tools without asking, although the policy can refuse them or ask about them. Absent if
-    /// nothing is known against the agent, and with a policy that approves everything.
+    /// Why the agent may run tools without asking, although the policy can refuse them or ask about them: the policy
+    /// of the session, or the stricter one that holds for the caller's prompts. Of the `asks` of the session's agent and
+    /// of the caller's own definition of the agent, the stricter counts, so a definition with `asks = "never"` gives the
+    /// warning to its own client. Absent if nothing is known against the agent, and with a policy that approves
+    /// everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_warning: Option<String>,
 }

@@ -441,8 +441,10 @@ impl Scopes {
             differing.push(("limits", caller.terms.limits != held.limits));
         }
         if let Some(own) = own {
-            differing.push(("instructions", own.instructions != held.instructions));
             differing.push(("environment", our_spec.env != their_spec.env));
+            // A definition without a directory has that in which the client was started.
+            let has_own = our_spec.cwd != self.caller_settings(shared).cwd;
+            differing.push(("cwd", has_own && our_spec.cwd != their_spec.cwd));
             let has_others = our_spec.child_per_session != their_spec.child_per_session;
             differing.push(("childPerSession", has_others));
             let (ours, theirs) = (own.services.host, held.services.host);
@@ -455,11 +457,13 @@ impl Scopes {
             || own.is_some_and(|own| settings.mcp_servers_of(own) != settings.mcp_servers_of(held));
         differing.push(("mcpServers", has_others));
         let differing = differing.into_iter().filter(|(_, differs)| *differs);
+        let hide = |line: String| settings.secrets.hide(&line).into_owned();
         Ok(CallerSettings {
+            instructions: own.unwrap_or(held).instructions_hash(),
             options: options.clone().or(&our_spec.options),
             held: their_spec.options.clone(),
             differing: differing.map(|(name, _)| name).collect(),
-            agent_command: is_other.then(|| their_spec.stored().shown_line()),
+            agent_command: is_other.then(|| hide(their_spec.stored().shown_line())),
             terms,
         })
     }

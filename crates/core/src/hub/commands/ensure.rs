@@ -378,7 +378,8 @@ fn ensured_already(
             };
             session.talk.terms.fill_asking(&mut recovery);
             router.with(id, cx, |session, cx| {
-                caller.fill(&session.settings, &session.terms, &mut recovery, cx);
+                let held = (&session.settings, &session.known);
+                caller.fill(held, &session.terms, &mut recovery, cx);
                 let result = session.result(recovery, protocol);
                 cx.clients
                     .reply(token, Ok(Reply::Session(Box::new(result))));

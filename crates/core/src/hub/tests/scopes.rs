@@ -1,5 +1,6 @@
 //! Tests of clients with settings of their own, and of agents that such a client defines.
 
+mod differing;
 mod read_sessions;
 mod shared_processes;
 

@@ -143,6 +143,10 @@ impl Restoring {
             }
         };
         recovery.handed_over_from = self.handover.as_ref().map(|h| h.name.clone());
+        if talk.preamble.needs_instructions {
+            let hash = cx.agent.definition.instructions_hash();
+            talk.known.note_instructions(hash);
+        }
         recovery.instructions_in_prompt =
             talk.preamble.needs_instructions && cx.agent.definition.instructions.is_some();
         if taken.doubtful && taken.adoption != Adoption::Listed {

@@ -1,0 +1,153 @@
+//! Tests of the receipt of a client whose definition of the agent differs from what the session has.
+
+use super::super::fixture::{A, B, Fixture};
+use super::super::idle::Disk;
+use super::daemon;
+use crate::client::{ClientId, Command};
+use crate::config::Settings;
+use crate::hub::Hub;
+use acpipe::testing::{SettingsBuilder, params};
+use acpipe_model::secret::{KnownSecrets, Secrets};
+use acpipe_policy::Mode;
+use acpipe_protocol::wire::Variables;
+use serde_json::{Value, json};
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// Known secrets without limits.
+#[derive(Debug, Clone, Default)]
+struct List(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl KnownSecrets for List {
+    fn of_client(&self) -> Arc<dyn KnownSecrets> {
+        Arc::new(self.clone())
+    }
+
+    fn add(&self, forms: &[Vec<u8>]) {
+        self.0.lock().unwrap().extend_from_slice(forms);
+    }
+
+    fn find(&self, text: &[u8], found: &mut dyn FnMut(Range<usize>)) {
+        for form in self.0.lock().unwrap().iter() {
+            let places = text.windows(form.len()).enumerate();
+            let places = places.filter(|(_, part)| *part == &**form);
+            places.for_each(|(at, part)| found(at..at + part.len()));
+        }
+    }
+}
+
+impl Fixture {
+    /// Opens session `s` at the default agent, which can resume sessions; returns the receipt.
+    fn receipt(&mut self, client: ClientId) -> Value {
+        let call = self.call(client, Command::Ensure(params(json!({"sessionId": "s"}))));
+        let hello = self.requests.iter();
+        let hello = hello
+            .enumerate()
+            .find(|(_, r)| r["method"] == "initialize")
+            .map(|(at, _)| at);
+        if let Some(at) = hello {
+            let hello = self.requests.remove(at);
+            let can = json!({"sessionCapabilities": {"resume": {}}});
+            let ready = json!({"protocolVersion": 1, "agentCapabilities": can});
+            self.say(&[json!({"id": hello["id"], "result": ready})]);
+        }
+        self.answer_all();
+        self.result(client, call)["recovery"].clone()
+    }
+}
+
+fn with_instructions(now: Instant, text: Option<&str>) -> Settings {
+    let mut settings = SettingsBuilder::new(now).policy(Mode::Approve).build();
+    settings.default_agent.instructions = text.map(str::to_owned);
+    settings
+}
+
+#[test]
+fn receipt_names_the_directory_of_the_agent_if_the_client_defines_another() {
+    for (own, other, differs) in [
+        ("/", "/a", true),
+        ("/a", "/b", true),
+        ("/a", "/a", false),
+        // A client without a directory in its definition may have been started anywhere.
+        ("/a", "/", false),
+    ] {
+        let mut t = daemon();
+        for (client, cwd) in [(A, own), (B, other)] {
+            let mut settings = Box::new(SettingsBuilder::new(t.now).build());
+            cwd.clone_into(&mut settings.default_agent.spec.cwd);
+            t.hub.client_joined(client, settings).unwrap();
+            t.connect_with(client, &json!({}));
+        }
+        assert_eq!(t.receipt(A)["differingSettings"], Value::Null);
+        let want = differs.then(|| json!(["cwd"])).unwrap_or_default();
+        assert_eq!(t.receipt(B)["differingSettings"], want, "{own} {other}");
+    }
+}
+
+#[test]
+fn command_line_of_the_session_in_a_receipt_has_no_known_secret() {
+    let list = List::default();
+    let secrets = Secrets::of_environment(Arc::new(list.clone()), Variables::default());
+    let settings = SettingsBuilder::new(Instant::now()).secrets(secrets.clone());
+    let store = Box::new(crate::store::MemoryStore);
+    let daemon = Fixture::under(Mode::Approve, store, settings, &[]);
+    let mut t = Fixture {
+        hub: daemon.hub.resident(),
+        ..daemon
+    };
+    secrets.add_values(["plain-word"]);
+    for (client, command) in [(A, "one"), (B, "two")] {
+        let mut settings = Box::new(SettingsBuilder::new(t.now).build());
+        let spec = &mut settings.default_agent.spec;
+        command.clone_into(&mut spec.command);
+        spec.args = vec!["plain-word".to_owned(), "acp".to_owned()];
+        t.hub.client_joined(client, settings).unwrap();
+        t.connect_with(client, &json!({}));
+    }
+    t.receipt(A);
+    assert_eq!(t.receipt(B)["agentCommand"], "one [hidden] acp");
+}
+
+/// An agent without an option for a system prompt gets the instructions with the first prompt of its session alone.
+#[test]
+fn receipt_names_instructions_that_the_agent_did_not_get_in_its_session() {
+    for is_resident in [false, true] {
+        for (first, second) in [
+            (Some("be brief"), Some("be brief")),
+            (Some("be brief"), Some("be long")),
+            (Some("be brief"), None),
+            (None, Some("be long")),
+            (None, None),
+        ] {
+            let disk = Disk::default();
+            let open = |text: Option<&str>| {
+                let now = Instant::now();
+                let settings = with_instructions(now, text);
+                let mut t = Fixture::of(SettingsBuilder::new(now), &[]);
+                t.hub = Hub::new(settings.clone(), Box::new(disk.clone()));
+                if is_resident {
+                    t.hub = t.hub.resident();
+                    t.hub.client_joined(A, Box::new(settings)).unwrap();
+                }
+                t.connect(A);
+                let receipt = t.receipt(A);
+                // A second call compares with the live session.
+                assert_eq!(
+                    t.receipt(A)["differingSettings"],
+                    receipt["differingSettings"]
+                );
+                t.prompt(A, "s");
+                t.end_turn();
+                receipt
+            };
+            let case = format!("{is_resident} {first:?} {second:?}");
+            assert_eq!(open(first)["differingSettings"], Value::Null, "{case}");
+            let receipt = open(second);
+            assert_eq!(receipt["rung"], "resume", "{case}");
+            let want = (first != second).then(|| json!(["instructions"]));
+            let want = want.unwrap_or_default();
+            assert_eq!(receipt["differingSettings"], want, "{case}");
+        }
+    }
+}
