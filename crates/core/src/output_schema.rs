@@ -1,22 +1,30 @@
 //! Output schemas: JSON Schemas of clients that the answers of agents must match.
 //!
 //! A schema comes from a client and an answer from a model, so the work for both is bounded: the size of a
-//! schema, the steps of a comparison (`work.rs`), the backtracking of a pattern and the number of violations.
+//! schema, the steps of a comparison (`validator.rs`), the backtracking of a pattern and the number of violations.
 //! Nothing is read from files or the network: references must stay within the schema.
 
 mod answer;
+mod drafts;
+mod equality;
+mod evaluated;
 mod keywords;
+mod messages;
+mod numbers;
+mod parts;
+mod pattern;
 mod requests;
 mod subschemas;
+mod validator;
 mod work;
 
 use acpipe_json::is_deeper;
 use acpipe_model::error::{Error, ErrorKind, invalid};
 pub use answer::json_in;
-use jsonschema::{PatternOptions, ValidationError, Validator};
+use percent_encoding::percent_decode_str;
 pub use requests::{first_request, repair_request};
 use serde_json::{Value, json};
-use work::Work;
+use validator::Validator;
 
 /// Maximum size of a schema as JSON, in bytes.
 const MAX_BYTES: usize = 256 << 10;
@@ -27,25 +35,12 @@ const MAX_LEVELS: usize = 100;
 
 const MAX_VIOLATIONS: usize = 20;
 
-/// Maximum number of steps of a comparison of which all violations are collected. Of a larger one only the
-/// first is, because the validator cannot stop after some of them.
-const SMALL_WORK: u32 = 20_000;
-
-/// Maximum number of steps back in one match of a pattern.
-const BACKTRACKS: usize = 100_000;
-
-/// Maximum size of a compiled pattern, in bytes. Compiling one of this size takes milliseconds.
-const PATTERN_BYTES: usize = 256 << 10;
-
 /// Maximum length of a violation's text, in characters.
 const VIOLATION_LENGTH: usize = 300;
 
 /// A JSON Schema that was found to be valid.
 #[derive(Debug)]
-pub struct OutputSchema<'a> {
-    schema: &'a Value,
-    validator: Validator,
-}
+pub struct OutputSchema<'a>(Validator<'a>);
 
 /// Mismatch between an answer and its schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,33 +63,13 @@ impl<'a> OutputSchema<'a> {
         if is_deeper(text.as_bytes(), MAX_LEVELS) {
             return Err(format!("is nested more than {MAX_LEVELS} levels deep"));
         }
-        subschemas::check(schema)?;
-        let patterns = PatternOptions::fancy_regex()
-            .backtrack_limit(BACKTRACKS)
-            .size_limit(PATTERN_BYTES);
-        let options = jsonschema::options().with_pattern_options(patterns);
-        match options.build(schema) {
-            Ok(validator) => Ok(Self { schema, validator }),
-            Err(error) => Err(fault(&error)),
-        }
+        subschemas::check(schema)
+            .map(Self)
+            .map_err(|why| short(&why))
     }
 
     pub fn violations(&self, answer: &Value) -> Vec<Violation> {
-        let mut work = Work::new(self.schema);
-        if !work.fits(answer) {
-            return vec![Violation {
-                path: String::new(),
-                message:
-                    "cannot be checked: the schema takes too many steps for an answer of this size"
-                        .to_owned(),
-            }];
-        }
-        if work.done() > SMALL_WORK {
-            let first = self.validator.validate(answer).err();
-            return first.iter().map(violation).collect();
-        }
-        let all = self.validator.iter_errors(answer);
-        all.take(MAX_VIOLATIONS).map(|e| violation(&e)).collect()
+        self.0.violations(answer)
     }
 }
 
@@ -144,22 +119,10 @@ impl std::fmt::Display for Violation {
     }
 }
 
-fn violation(error: &ValidationError<'_>) -> Violation {
-    Violation {
-        path: error.instance_path().to_string(),
-        // The values themselves may be large, and the path names their place.
-        message: short(&error.masked().to_string()),
-    }
-}
-
-fn fault(error: &ValidationError<'_>) -> String {
-    let path = error.instance_path().to_string();
-    let message = short(&error.to_string());
-    if path.is_empty() {
-        message
-    } else {
-        format!("{path}: {message}")
-    }
+/// Returns the schema that a `$ref` names.
+fn resolve<'s>(root: &'s Value, reference: &Value) -> Option<&'s Value> {
+    let pointer = reference.as_str()?.strip_prefix('#')?;
+    root.pointer(&percent_decode_str(pointer).decode_utf8_lossy())
 }
 
 fn short(text: &str) -> String {
@@ -169,5 +132,7 @@ fn short(text: &str) -> String {
     }
 }
 
+#[cfg(test)]
+mod suite;
 #[cfg(test)]
 mod tests;
