@@ -42,7 +42,6 @@ use acpipe_model::request_numbers::RequestNumbers;
 use acpipe_model::setting::Setting;
 use acpipe_model::update_run::UpdateRun;
 use acpipe_protocol::wire::{LineFaults, SettingValue};
-use agent_client_protocol_schema::v1 as schema;
 pub use auth::wants_sign_in;
 use decode::our_id;
 use failures::{FailureSign, agent_error, error_from_text, insert_turn_failing, signs_of};
@@ -50,10 +49,11 @@ use fast_path::FastPath;
 pub use handshake::initialize as initialize_request;
 use lost_lines::is_output;
 pub use options::check;
-use params::{OpenSession, PromptRequest, SetModel};
+use params::{ListSessions, OpenSession, PromptRequest, SetModel};
 use pending::Pending;
 pub use results::initialize as initialize_result;
 use sent::SentRequests;
+use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use stray_lines::StrayLines;
@@ -197,7 +197,7 @@ impl Acp {
     fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
         match setting {
             Setting::Mode(id) => {
-                let params = schema::SetSessionModeRequest::new(session.to_owned(), id.clone());
+                let params = json!({ "sessionId": session, "modeId": id });
                 self.ask(Pending::SetMode(call), &params, out);
             }
             Setting::Model(model_id) => {
@@ -208,12 +208,14 @@ impl Acp {
                 self.ask(Pending::SetModel(call), &params, out);
             }
             Setting::Option { id, value } => {
-                let value: schema::SessionConfigOptionValue = match value {
+                let mut params = json!({ "sessionId": session, "configId": id });
+                if let SettingValue::Switch(_) = value {
+                    params["type"] = "boolean".into();
+                }
+                params["value"] = match value {
                     SettingValue::Id(id) => id.as_str().into(),
                     SettingValue::Switch(on) => (*on).into(),
                 };
-                let session = session.to_owned();
-                let params = schema::SetSessionConfigOptionRequest::new(session, id.clone(), value);
                 self.ask(Pending::SetOption(call), &params, out);
             }
         }
@@ -236,14 +238,11 @@ impl Acp {
             return;
         }
         let outcome = match &decision.choice {
-            Some(option) => schema::RequestPermissionOutcome::Selected(
-                schema::SelectedPermissionOutcome::new(option.id.clone()),
-            ),
-            None => schema::RequestPermissionOutcome::Cancelled,
+            Some(option) => json!({ "outcome": "selected", "optionId": option.id }),
+            None => json!({ "outcome": "cancelled" }),
         };
         let lines = self.other_lines(out);
-        let answer = schema::RequestPermissionResponse::new(outcome);
-        rpc::write_result(lines, id, &answer);
+        rpc::write_result(lines, id, &json!({ "outcome": outcome }));
         lines.push(b'\n');
     }
 }
@@ -275,21 +274,18 @@ impl Dialect for Acp {
                 self.ask(pending, &params, out);
             }
             AgentCall::List { call, cwd, cursor } => {
-                let params = schema::ListSessionsRequest::new()
-                    .cwd(cwd.map(std::path::PathBuf::from))
-                    .cursor(cursor.map(str::to_owned));
-                self.ask(Pending::List(call), &params, out);
+                self.ask(Pending::List(call), &ListSessions { cwd, cursor }, out);
             }
             AgentCall::Close { call, session } => {
-                let params = schema::CloseSessionRequest::new(session.to_owned());
+                let params = json!({ "sessionId": session });
                 self.ask(Pending::Close(call), &params, out);
             }
             AgentCall::Authenticate { call, method } => {
-                let params = schema::AuthenticateRequest::new(method.to_owned());
+                let params = json!({ "methodId": method });
                 self.ask(Pending::Authenticate(call), &params, out);
             }
             AgentCall::Logout(call) => {
-                self.ask(Pending::Logout(call), &schema::LogoutRequest::new(), out);
+                self.ask(Pending::Logout(call), &json!({}), out);
             }
             AgentCall::Prompt {
                 call,
@@ -311,7 +307,7 @@ impl Dialect for Acp {
                 setting,
             } => self.set(call, session, setting, out),
             AgentCall::Cancel(session) => {
-                let params = schema::CancelNotification::new(session.to_owned());
+                let params = json!({ "sessionId": session });
                 let lines = self.other_lines(out);
                 rpc::write_notification(lines, "session/cancel", &params);
                 lines.push(b'\n');

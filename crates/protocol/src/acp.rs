@@ -1,8 +1,7 @@
 //! ACP v1 messages that agents send, parsed so that one invalid field does not lose the whole message.
 //!
-//! Messages to agents are built from the types of `agent-client-protocol-schema`. Messages from agents are
-//! parsed with the types in this file, because the schema's closed enums reject a whole message for an
-//! unknown update, content block, stop reason or option kind, or for a missing title.
+//! The types of `agent-client-protocol-schema` serve only in tests: their closed enums reject a whole message
+//! for an unknown update, content block, stop reason or option kind, or for a missing title.
 
 use acpipe_json::{Key, Members, raw_object};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};

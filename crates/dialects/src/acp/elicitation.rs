@@ -9,7 +9,6 @@ use acpipe_model::elicitation::ElicitationDetails;
 use acpipe_model::event::{Elicitation, call_id};
 use acpipe_model::request_key::RequestKey;
 use acpipe_protocol::acp::ElicitationParams;
-use agent_client_protocol_schema::v1 as schema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -20,13 +19,6 @@ struct Elicited<'a> {
     action: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<&'a RawValue>,
-}
-
-/// Capabilities that acpipe declares to agents if questions can reach the user.
-pub(super) fn capabilities() -> schema::ElicitationCapabilities {
-    schema::ElicitationCapabilities::new()
-        .form(schema::ElicitationFormCapabilities::new())
-        .url(schema::ElicitationUrlCapabilities::new())
 }
 
 /// Parses an elicitation, which may belong to a request that was sent.

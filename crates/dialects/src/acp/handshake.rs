@@ -1,13 +1,11 @@
 //! Capabilities that acpipe declares to agents.
 
-use super::elicitation;
 use acpipe_json::{to_raw, value};
 use acpipe_model::acp_client::AcpClient;
 use acpipe_model::dialect::AgentServices;
 use acpipe_protocol::acp::VERSION;
-use agent_client_protocol_schema::v1 as schema;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 pub fn initialize(offer: &AgentServices) -> Box<RawValue> {
     match &offer.acp {
@@ -40,33 +38,32 @@ fn initialize_of(client: &AcpClient, offer: &AgentServices) -> Value {
     params
 }
 
-fn own_initialize(offer: &AgentServices) -> schema::InitializeRequest {
-    let files = schema::FileSystemCapabilities::new()
-        .read_text_file(offer.host.read_files)
-        .write_text_file(offer.host.write_files);
-    let client = schema::Implementation::new("acpipe", env!("CARGO_PKG_VERSION"));
-    let options = schema::SessionConfigOptionsCapabilities::new()
-        .boolean(schema::BooleanConfigOptionCapabilities::new());
-    let session = schema::ClientSessionCapabilities::new().config_options(options);
+fn own_initialize(offer: &AgentServices) -> Value {
+    let host = offer.host;
+    let mut capabilities = json!({
+        "fs": { "readTextFile": host.read_files, "writeTextFile": host.write_files },
+        "terminal": host.terminals,
+        "session": { "configOptions": { "boolean": {} } },
+        "auth": { "terminal": true },
+    });
+    if offer.questions {
+        capabilities["elicitation"] = json!({ "form": {}, "url": {} });
+    }
     // acpipe shows terminal sign-in commands to its client; older agents look for that capability in `_meta`.
-    let terminal = serde_json::Map::from_iter([("terminal-auth".to_owned(), true.into())]);
-    let capabilities = schema::ClientCapabilities::new()
-        .fs(files)
-        .terminal(offer.host.terminals)
-        .session(session)
-        .elicitation(offer.questions.then(elicitation::capabilities))
-        .auth(schema::AuthCapabilities::new().terminal(true))
-        .meta(terminal);
-    schema::InitializeRequest::new(VERSION.into())
-        .client_info(client.title("acpipe".to_owned()))
-        .client_capabilities(capabilities)
+    capabilities["_meta"] = json!({ "terminal-auth": true });
+    let version = env!("CARGO_PKG_VERSION");
+    json!({
+        "protocolVersion": VERSION,
+        "clientCapabilities": capabilities,
+        "clientInfo": { "name": "acpipe", "title": "acpipe", "version": version },
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use acpipe_model::host::HostServices;
-    use serde_json::json;
+    use agent_client_protocol_schema::v1 as schema;
     use std::sync::Arc;
 
     fn initialize_for(handshake: &Value, host: HostServices) -> Value {
@@ -78,6 +75,23 @@ mod tests {
             host,
             acp: Some(Arc::new(client)),
         }))
+    }
+
+    #[test]
+    fn own_handshake_has_the_form_of_the_schema() {
+        for (questions, served) in [(true, true), (false, false)] {
+            let own = value(&initialize(&AgentServices {
+                questions,
+                host: HostServices {
+                    read_files: served,
+                    write_files: served,
+                    terminals: served,
+                },
+                acp: None,
+            }));
+            let typed: schema::InitializeRequest = serde_json::from_value(own.clone()).unwrap();
+            assert_eq!(serde_json::to_string(&typed).unwrap(), own.to_string());
+        }
     }
 
     #[test]

@@ -9,11 +9,62 @@ use acpipe_model::event::HostRequestReceived;
 use acpipe_model::host::{HostAnswer, HostRequest, HostServices, LineRange, TerminalExit};
 use acpipe_model::request_key::RequestKey;
 use acpipe_protocol::acp;
-use agent_client_protocol_schema::v1 as schema;
-use serde::de::DeserializeOwned;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+
+/// Parameters of `fs/read_text_file`.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ReadTextFile {
+    session_id: String,
+    path: String,
+    line: Option<u32>,
+    limit: Option<u32>,
+}
+
+/// Parameters of `fs/write_text_file`.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WriteTextFile {
+    session_id: String,
+    path: String,
+    content: String,
+}
+
+/// Parameters of `terminal/create`.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CreateTerminal {
+    session_id: String,
+    command: String,
+    #[serde(default, deserialize_with = "list_or_null")]
+    args: Vec<String>,
+    #[serde(default, deserialize_with = "list_or_null")]
+    env: Vec<EnvVariable>,
+    cwd: Option<String>,
+    output_byte_limit: Option<u64>,
+}
+
+#[derive(serde::Deserialize)]
+struct EnvVariable {
+    name: String,
+    value: String,
+}
+
+/// Parameters that all requests about a terminal have in common.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ExistingTerminal {
+    session_id: String,
+    terminal_id: String,
+}
+
+fn list_or_null<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Vec<T>, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
 
 /// Parses a request for files or terminals; `None` if acpipe did not offer the method, an error if parameters
 /// are missing.
@@ -33,25 +84,25 @@ pub fn wanted<'a>(
     }
     let raw = params.map_or("{}", RawValue::get);
     let read = match method {
-        "fs/read_text_file" => parse(raw).map(|p: schema::ReadTextFileRequest| {
+        "fs/read_text_file" => parse(raw).map(|p: ReadTextFile| {
             let window = LineRange {
                 line: p.line.map(u64::from),
                 limit: p.limit.map(u64::from),
             };
-            let path = text(p.path);
+            let path = p.path;
             (p.session_id, HostRequest::ReadFile { path, window })
         }),
-        "fs/write_text_file" => parse(raw).map(|p: schema::WriteTextFileRequest| {
-            let (path, content) = (text(p.path), p.content);
+        "fs/write_text_file" => parse(raw).map(|p: WriteTextFile| {
+            let (path, content) = (p.path, p.content);
             (p.session_id, HostRequest::WriteFile { path, content })
         }),
-        "terminal/create" => parse(raw).map(|p: schema::CreateTerminalRequest| {
+        "terminal/create" => parse(raw).map(|p: CreateTerminal| {
             let env = p.env.into_iter().map(|v| (v.name, v.value)).collect();
             let create = HostRequest::CreateTerminal {
                 command: p.command,
                 args: p.args,
                 env,
-                cwd: p.cwd.map(text),
+                cwd: p.cwd,
                 output_limit: p.output_byte_limit,
             };
             (p.session_id, create)
@@ -71,7 +122,7 @@ pub fn wanted<'a>(
         _ => return None,
     };
     let named = read.map(|(session, request)| HostRequestReceived {
-        session: session.to_string().into(),
+        session: session.into(),
         key: RequestKey::new(Child::MAIN, id),
         request,
         method: method.to_owned().into(),
@@ -84,18 +135,13 @@ fn parse<T: DeserializeOwned>(params: &str) -> Result<T, String> {
     serde_json::from_str(params).map_err(|error| clip(&error.to_string()))
 }
 
-/// Parses the parameters that all requests about a terminal have in common.
+/// Parses a request about an existing terminal.
 fn parse_terminal_request(
     params: &str,
     request: impl FnOnce(String) -> HostRequest,
-) -> Result<(schema::SessionId, HostRequest), String> {
-    let p: schema::TerminalOutputRequest = parse(params)?;
-    Ok((p.session_id, request(p.terminal_id.to_string())))
-}
-
-/// Converts a path from JSON, which is always valid text.
-fn text(path: PathBuf) -> String {
-    path.into_os_string().to_string_lossy().into_owned()
+) -> Result<(String, HostRequest), String> {
+    let p: ExistingTerminal = parse(params)?;
+    Ok((p.session_id, request(p.terminal_id)))
 }
 
 pub fn write_answer(out: &mut Vec<u8>, id: &RawValue, answer: Result<&HostAnswer, &Error>) {

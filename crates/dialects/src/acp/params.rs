@@ -18,6 +18,15 @@ pub(super) struct OpenSession<'a> {
     pub more: &'a Map<String, Value>,
 }
 
+/// Parameters of `session/list`.
+#[derive(serde::Serialize)]
+pub(super) struct ListSessions<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<&'a str>,
+}
+
 /// Parameters of `session/prompt`, with borrowed text, since the text can be large.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -4,10 +4,8 @@ use acpipe_model::data_url::DataUrl;
 use acpipe_model::dialect::{ATTACHMENT, PromptPart, UNNAMED};
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::wire::AgentCapabilities;
-use agent_client_protocol_schema::v1 as schema;
-use schema::ContentBlock;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Converts the parts of a prompt to content blocks.
 ///
@@ -24,10 +22,9 @@ pub fn blocks<'a>(
             url,
             media_type,
             name,
-        } => Some(
-            file(url, media_type.as_deref(), name.as_deref(), can, degrade)
-                .map(|block| Block::Other(Box::new(block))),
-        ),
+        } => {
+            Some(file(url, media_type.as_deref(), name.as_deref(), can, degrade).map(Block::Other))
+        }
         PromptPart::Block(block) => Some(Ok(Block::Own(block))),
         PromptPart::Params(_) => None,
     };
@@ -51,7 +48,7 @@ pub enum Block<'a> {
         kind: &'static str,
         text: &'a str,
     },
-    Other(Box<ContentBlock>),
+    Other(Value),
     Own(&'a Value),
 }
 
@@ -61,21 +58,15 @@ fn file(
     name: Option<&str>,
     can: AgentCapabilities,
     degrade: bool,
-) -> Result<ContentBlock, Error> {
+) -> Result<Value, Error> {
     let Some(data) = DataUrl::read(url) else {
         return Ok(link(url, name, media_type));
     };
     let media = media_type.unwrap_or(data.media_type);
     let kind = media.split('/').next().unwrap_or_default();
     match kind {
-        "image" if can.image => Ok(ContentBlock::Image(schema::ImageContent::new(
-            data.base64(),
-            media,
-        ))),
-        "audio" if can.audio => Ok(ContentBlock::Audio(schema::AudioContent::new(
-            data.base64(),
-            media,
-        ))),
+        "image" if can.image => Ok(media_block(kind, &data, media)),
+        "audio" if can.audio => Ok(media_block(kind, &data, media)),
         "image" | "audio" if !degrade => Err(refused(kind, name)),
         "image" | "audio" => Ok(link(url, name, Some(media))),
         _ if can.embedded_context => Ok(embedded(&data, media, name)),
@@ -92,26 +83,30 @@ fn refused(kind: &str, name: Option<&str>) -> Error {
     Error::new(ErrorKind::InvalidParams, message).with("field", "message.parts")
 }
 
-fn link(url: &str, name: Option<&str>, media_type: Option<&str>) -> ContentBlock {
-    let link = schema::ResourceLink::new(name.unwrap_or(UNNAMED), url);
-    ContentBlock::ResourceLink(link.mime_type(media_type.map(str::to_owned)))
+fn media_block(kind: &str, data: &DataUrl<'_>, media: &str) -> Value {
+    json!({ "type": kind, "data": data.base64(), "mimeType": media })
+}
+
+fn link(url: &str, name: Option<&str>, media_type: Option<&str>) -> Value {
+    let mut link = json!({ "type": "resource_link" });
+    if let Some(media_type) = media_type {
+        link["mimeType"] = media_type.into();
+    }
+    link["name"] = name.unwrap_or(UNNAMED).into();
+    link["uri"] = url.into();
+    link
 }
 
 /// Embeds data as text if it is valid UTF-8, otherwise as bytes.
-fn embedded(data: &DataUrl<'_>, media: &str, name: Option<&str>) -> ContentBlock {
+fn embedded(data: &DataUrl<'_>, media: &str, name: Option<&str>) -> Value {
     let uri = format!("{ATTACHMENT}{}", name.unwrap_or(UNNAMED));
-    let media_type = Some(media.to_owned());
     // Data that cannot be decoded is forwarded unchanged, since the agent may be able to use it.
     let text = data.bytes().and_then(|bytes| String::from_utf8(bytes).ok());
     let resource = match text {
-        Some(text) => schema::EmbeddedResourceResource::TextResourceContents(
-            schema::TextResourceContents::new(text, uri).mime_type(media_type),
-        ),
-        None => schema::EmbeddedResourceResource::BlobResourceContents(
-            schema::BlobResourceContents::new(data.base64(), uri).mime_type(media_type),
-        ),
+        Some(text) => json!({ "mimeType": media, "text": text, "uri": uri }),
+        None => json!({ "blob": data.base64(), "mimeType": media, "uri": uri }),
     };
-    ContentBlock::Resource(schema::EmbeddedResource::new(resource))
+    json!({ "type": "resource", "resource": resource })
 }
 
 #[cfg(test)]
