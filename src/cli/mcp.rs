@@ -3,6 +3,7 @@
 use super::UsageError;
 use super::args::AgentArgs;
 use super::config::text_of;
+use acpipe_json::read_typed;
 use acpipe_model::secret::Secrets;
 use acpipe_protocol::wire::{McpServer, McpServersByName};
 use serde::Deserialize;
@@ -52,17 +53,15 @@ fn read(text: &str) -> Result<Vec<McpServer>, String> {
     if text.trim_start().starts_with('[') {
         return Err("must be an object of the form {\"mcpServers\": {\"NAME\": {…}}}".to_owned());
     }
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let file: McpFile = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let path = error.path().to_string();
-        let why = without_value(error.into_inner().to_string());
-        if path == "." {
+    let file: McpFile = read_typed(text).map_err(|fault| {
+        let path = fault.to_string();
+        let why = without_value(format!("{} at {}", fault.reason, fault.position));
+        if path.is_empty() {
             why
         } else {
             format!("{path}: {why}")
         }
     })?;
-    reader.end().map_err(|error| error.to_string())?;
     match file.mcp_servers {
         Some(McpServersByName(servers)) => Ok(servers),
         None => Err(
@@ -110,7 +109,7 @@ mod tests {
             ),
             (
                 r#"{"mcpServers": {"a": {}}}"#,
-                "mcpServers: \"a\": command is missing",
+                "mcpServers.a: command is missing",
             ),
             (
                 r#"{"mcpServers": {"a": "s3cret"}}"#,

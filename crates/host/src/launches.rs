@@ -15,6 +15,7 @@ mod ending;
 
 use super::regular;
 use super::supervisor::tree;
+use acpipe_json::read_bytes;
 pub use ending::{EndedLaunch, LaunchedProcess, end_left, kill_marked, launched};
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
@@ -298,7 +299,7 @@ fn find(path: PathBuf) -> Option<FoundRecord> {
     let mut json = Vec::new();
     let file = regular::open_to_read(&path).ok()?;
     (&file).take(MAX_RECORD_BYTES).read_to_end(&mut json).ok()?;
-    let record: LaunchRecord = serde_json::from_slice(&json).unwrap_or_default();
+    let record: LaunchRecord = read_bytes(&json).unwrap_or_default();
     let locked = file.try_lock().is_ok();
     // Its acpipe, or another one that ended its leftovers, may have removed the record before the lock was
     // acquired.

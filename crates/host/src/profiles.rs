@@ -8,6 +8,7 @@ use super::ownership::make_private;
 use super::regular;
 use super::store;
 use acpipe_core::quirks::Quirks;
+use acpipe_json::read_bytes;
 use acpipe_model::error::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -131,7 +132,7 @@ pub fn read_all(state: &Path) -> BTreeMap<String, Quirks> {
 
 fn read(file: &Path) -> io::Result<AgentProfile> {
     let json = regular::read(file, MAX_PROFILE_BYTES)?;
-    let profile: AgentProfile = serde_json::from_slice(&json)?;
+    let profile: AgentProfile = read_bytes(&json)?;
     if profile.format != FORMAT {
         let message = format!("its format {} is not supported", profile.format);
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));

@@ -30,6 +30,7 @@ use acpipe_core::agent_session_record::AgentSessionRecord;
 use acpipe_core::log::Log;
 use acpipe_core::session_id::{IdHolder, lexical};
 use acpipe_core::store::{Card, CardQuery, LogFile, Store};
+use acpipe_json::read_bytes;
 use acpipe_model::error::{Error, ErrorKind};
 pub use file::ReadOnly;
 use file::{LockedLog, LogResources};
@@ -246,7 +247,7 @@ fn directory(log: &Path) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     let mut file = io::BufReader::new(regular::open_to_read(log)?.take(FIRST_LINE));
     file.read_until(b'\n', &mut line)?;
-    let first = serde_json::from_slice::<Card>(&line).map(|card| card.cwd);
+    let first = read_bytes::<Card>(&line).map(|card| card.cwd);
     match first {
         Ok(cwd) if !cwd.is_empty() => Ok(Some(cwd)),
         _ => Ok(card(log)?.map(|card| card.cwd)),

@@ -16,6 +16,7 @@ mod shorten;
 mod size;
 pub mod sse;
 mod surrogates;
+mod typed;
 mod upto;
 mod writer;
 
@@ -35,6 +36,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use surrogates::units;
 pub use surrogates::{Surrogates, mended, without_halves};
+pub use typed::{MemberStep, TypeFault, read_bytes, read_typed, read_value};
 pub use upto::prefix;
 pub use writer::{has_escapes, write_json, write_json_within, write_number, write_string};
 

@@ -8,7 +8,7 @@ use super::state::AGENT_OPTION;
 use acpipe_core::acp_requests::ElicitationSupport;
 use acpipe_core::acp_settings::{MODE_OPTION, MODEL_OPTION};
 use acpipe_core::client::{Command, History};
-use acpipe_json::{check_input, value};
+use acpipe_json::{check_input, read_value, value};
 use acpipe_model::acp_client::{AcpCommand, AcpForward};
 use acpipe_model::error::{Error, ErrorKind, invalid, no_session, out_of_order};
 use acpipe_model::prompt_parts::too_many;
@@ -269,8 +269,8 @@ impl AcpConnection {
             p.0.get("mcpServers")
                 .cloned()
                 .unwrap_or_else(|| Value::Array(Vec::new()));
-        let mcp_servers = serde_json::from_value(servers)
-            .map_err(|error| invalid("mcpServers", &error.to_string()))?;
+        let mcp_servers =
+            read_value(&servers).map_err(|fault| invalid("mcpServers", &fault.reason))?;
         for known in ["cwd", "sessionId", "mcpServers"] {
             p.0.remove(known);
         }

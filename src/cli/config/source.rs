@@ -5,8 +5,8 @@ use super::document::{SyntaxError, TextPosition, TomlDocument};
 use super::fault::{ConfigFault, KeyPath, PathStep};
 use super::file::ConfigFile;
 use super::schema::schema;
+use acpipe_json::{MemberStep, read_value};
 use acpipe_model::error::{Error, ErrorKind};
-use serde_path_to_error::Segment;
 
 /// Owner of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,14 +43,12 @@ impl<'t> ConfigSource<'t> {
         let wrong = |fault: ConfigFault| located(&file, document.place(&fault), &fault);
         check(&document.root, schema(), &KeyPath::default()).map_err(wrong)?;
         let value = document.to_json().map_err(wrong)?;
-        let content = serde_path_to_error::deserialize(value).map_err(|error| {
-            let steps = error.path().iter().filter_map(|segment| match segment {
-                Segment::Map { key } => Some(PathStep::Key(key.clone())),
-                Segment::Seq { index } => Some(PathStep::Index(*index)),
-                Segment::Enum { .. } | Segment::Unknown => None,
+        let content = read_value(&value).map_err(|fault| {
+            let steps = fault.path.into_iter().map(|step| match step {
+                MemberStep::Field(key) => PathStep::Key(key),
+                MemberStep::Item(index) => PathStep::Index(index),
             });
-            let path = KeyPath(steps.collect());
-            wrong(ConfigFault::new(path, error.into_inner().to_string()))
+            wrong(ConfigFault::new(KeyPath(steps.collect()), fault.reason))
         })?;
         Ok(Self {
             file,

@@ -6,6 +6,7 @@ use super::start::start;
 use super::start_options::StartVariables;
 use crate::cli::print_note;
 use acpipe_host::DaemonPlace;
+use acpipe_json::read_bytes;
 use acpipe_model::error::{Error, ErrorKind};
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
@@ -116,7 +117,7 @@ async fn greet(mut stream: UnixStream, hello: &Hello) -> anyhow::Result<DaemonCo
     let lost = "the daemon closed the connection; `acpipe daemon logs` shows why";
     stream.write_all(&line).await.context(lost)?;
     let line = read_line(&mut stream).await.context(lost)?;
-    match serde_json::from_slice(&line) {
+    match read_bytes(&line) {
         Ok(Welcome::Accepted(info)) => {
             note_version(&info);
             Ok(DaemonConnection { stream, info })

@@ -36,7 +36,7 @@ async fn list(state: &Path) -> anyhow::Result<BTreeMap<String, SessionInfo>> {
         .call("session/list", json!({ "limit": PAGE }))
         .await?;
     let listed: ListSessionsResult =
-        serde_json::from_value(listed).context("invalid list of the daemon")?;
+        serde_json::from_str(&listed.to_string()).context("invalid list of the daemon")?;
     let open = listed.sessions.into_iter().filter_map(|session| {
         session.activity?;
         Some((session.session_id.clone()?, session))

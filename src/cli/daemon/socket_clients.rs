@@ -5,6 +5,7 @@ use super::remote_settings::setup_of;
 use crate::cli::connections::{ClientAccess, ClientFace, ConnectionSetup, Via};
 use acpipe_host::{ClientChannel, ConnectionInput, ConnectionOutput, Connector, DaemonListener};
 use acpipe_json::frame::ClientFrames;
+use acpipe_json::read_bytes;
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::secret::Secrets;
 use anyhow::Context as _;
@@ -93,7 +94,7 @@ async fn read_hello(stream: &mut UnixStream, buffer: &mut BytesMut) -> anyhow::R
     loop {
         if let Some(end) = memchr::memchr(b'\n', buffer) {
             let line = buffer.split_to(end + 1);
-            return serde_json::from_slice(&line).map_err(|error| {
+            return read_bytes(&line).map_err(|error| {
                 let message = format!("the first line of the client is not valid: {error}");
                 Error::new(ErrorKind::InvalidRequest, message).into()
             });

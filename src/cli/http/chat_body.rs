@@ -5,7 +5,7 @@ use super::failure::HttpFailure;
 use super::request::too_many;
 use super::step::{MessageStep, ToolPart};
 use super::turn_stream::ApprovalMode;
-use acpipe_json::check_input;
+use acpipe_json::{check_input, read_bytes};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -94,7 +94,7 @@ struct StreamPosition {
 impl ChatBody {
     /// Reads the body.
     pub fn read(body: &[u8]) -> Result<Self, HttpFailure> {
-        serde_json::from_slice(body)
+        read_bytes(body)
             .map_err(|error| HttpFailure::bad_request(format!("the body is not valid: {error}")))
     }
 

@@ -8,6 +8,7 @@ mod cache;
 use super::{card, names, real_path, whole_card};
 use crate::regular;
 use acpipe_core::store::{Card, CardQuery};
+use acpipe_json::read_bytes;
 use cache::{Cache, CachedCard, Stamp};
 use memchr::memmem;
 use std::cmp::Reverse;
@@ -74,7 +75,7 @@ impl ListedCard<'_> {
     fn card(&self) -> Option<Card> {
         match &self.card {
             CardSource::Cached(cached) => {
-                let card = serde_json::from_slice(cached.json).ok();
+                let card = read_bytes(cached.json).ok();
                 card.or_else(|| read(self.log, super::card))
             }
             CardSource::Read(card) => Some(Card::clone(card)),

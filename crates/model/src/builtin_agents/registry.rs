@@ -7,6 +7,7 @@
 mod tests;
 
 use super::launch::{Distribution, LaunchTemplate, Package};
+use acpipe_json::read_value;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -133,7 +134,7 @@ pub fn parse(json: &str) -> Result<Vec<ImportedAgent>, String> {
     let mut ids = BTreeSet::new();
     let mut imported = Vec::new();
     for (number, value) in agents.into_iter().enumerate() {
-        let agent = agent(number, value)?;
+        let agent = agent(number, &value)?;
         if !ids.insert(agent.id.clone()) {
             return Err(format!("agent {:?}: id occurs twice", agent.id));
         }
@@ -142,18 +143,15 @@ pub fn parse(json: &str) -> Result<Vec<ImportedAgent>, String> {
     Ok(imported)
 }
 
-fn agent(number: usize, value: Value) -> Result<ImportedAgent, String> {
+fn agent(number: usize, value: &Value) -> Result<ImportedAgent, String> {
     let id = value.get("id").and_then(Value::as_str);
     let label = id.map_or_else(
         || format!("agent number {}", number + 1),
         |id| format!("agent {id:?}"),
     );
-    let agent: ImportedAgent = serde_path_to_error::deserialize(value).map_err(|error| {
-        let path = error.path().to_string();
-        match path.as_str() {
-            "." => format!("{label}: {}", error.inner()),
-            path => format!("{label}: {path}: {}", error.inner()),
-        }
+    let agent: ImportedAgent = read_value(value).map_err(|fault| match fault.path.is_empty() {
+        true => format!("{label}: {}", fault.reason),
+        false => format!("{label}: {fault}: {}", fault.reason),
     })?;
     agent.check()?;
     Ok(agent)

@@ -254,12 +254,12 @@ impl<'de> Visitor<'de> for ByNameVisitor {
         let mut servers: Vec<McpServer> = Vec::new();
         while let Some(name) = map.next_key::<String>()? {
             let NamedServer(given) = map.next_value()?;
-            let wrong = |why: &str| A::Error::custom(format_args!("{name:?}: {why}"));
             if servers.iter().any(|server| server.name == name) {
-                return Err(wrong("two servers have this name"));
+                return Err(A::Error::custom("two servers have this name"));
             }
-            let server = given.server(Some(name.clone()));
-            servers.push(server.map_err(|why| wrong(&why))?);
+            // The path of the error has the name.
+            let server = given.server(Some(name));
+            servers.push(server.map_err(A::Error::custom)?);
         }
         Ok(McpServersByName(servers))
     }
@@ -424,9 +424,9 @@ mod tests {
         ];
         for (given, why) in cases {
             let text = json!([given]).to_string();
-            let mut reader = serde_json::Deserializer::from_str(&text);
-            let read: Result<Vec<McpServer>, _> = serde_path_to_error::deserialize(&mut reader);
-            let error = read.unwrap_err().to_string();
+            let read = acpipe_json::read_typed::<Vec<McpServer>>(&text);
+            let fault = read.unwrap_err();
+            let error = format!("{fault}: {}", fault.reason);
             assert!(error.starts_with(why), "{error}");
             assert!(!error.contains("s3cret"), "{error}");
         }
@@ -447,11 +447,8 @@ mod tests {
         let names: Vec<&str> = servers.iter().map(|s| s.name.as_str()).collect();
         assert_eq!(names, ["b", "a"]);
         let twice = read(r#"{"a": {"command": "c"}, "a": {"command": "d"}}"#).unwrap_err();
-        assert!(
-            twice.to_string().starts_with("\"a\": two servers"),
-            "{twice}"
-        );
+        assert!(twice.to_string().starts_with("two servers"), "{twice}");
         let wrong = read(r#"{"a": {"url": "s3cret"}}"#).unwrap_err().to_string();
-        assert!(wrong.starts_with("\"a\": type is missing"), "{wrong}");
+        assert!(wrong.starts_with("type is missing"), "{wrong}");
     }
 }
