@@ -1,6 +1,6 @@
 //! The client as a JSON-RPC 2.0 peer: decodes messages into commands, encodes replies and notifications.
 //!
-//! The method table (`rpc/methods.rs`) knows only calls; notifications, batches and ids are handled here.
+//! Notifications, batches and unusual ids are handled here because jsonrpsee's method table rejects them.
 
 mod batch;
 mod calls;

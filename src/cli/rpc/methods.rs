@@ -1,40 +1,53 @@
-//! Table of the methods that a client can call: converts names and parameters to commands.
+//! jsonrpsee's table of the methods that a client can call: converts names and parameters to commands.
 //!
-//! The loop owns all state, and responds when the command is done.
+//! A handler only reads its parameters. The resulting command goes through the [`HandlerSlot`] to the loop, which
+//! owns all state and responds when the command is done.
 
 use crate::cli::schema::{DISCOVER, openrpc};
 use acpipe_core::client::Command;
 use acpipe_core::methods::{Method, MethodVisitor, visit_methods};
-use acpipe_json::{SMALL, TypeFault, check_input, read_typed, to_raw};
+use acpipe_json::rpc;
+use acpipe_json::rpc::Message;
+use acpipe_json::{SMALL, TypeFault, check_input, read_typed};
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::prompt_parts::too_many;
 use acpipe_model::unknown_fields;
 use acpipe_protocol::fields::Fields;
 use acpipe_protocol::has_schema::HasSchema;
 use acpipe_protocol::wire::UnknownFields;
+use jsonrpsee::core::server::MethodCallback;
+use jsonrpsee::types::{ErrorObjectOwned, Id, Params};
+use jsonrpsee::{Extensions, RpcModule};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use std::cell::{Cell, OnceCell};
-use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Method that sets how unknown fields are handled, including those in its own parameters.
 const INITIALIZE: &str = "initialize";
 
-/// Parser of the parameters of a method.
-type ReadParams = Box<dyn Fn(&str) -> Result<Command, Error> + Send>;
+/// State shared by the handlers and the table. The mutex is there because jsonrpsee requires a `Sync`
+/// context.
+#[derive(Default)]
+struct HandlerSlot(Mutex<HandlerState>);
 
-/// Method that leads to a command.
-struct Row {
-    method: &'static Method,
-    fields: OnceCell<Fields>,
-    read: ReadParams,
+#[derive(Default)]
+struct HandlerState {
+    /// Command that the handler made of the parameters, or an error.
+    outcome: Option<Result<Command, Error>>,
+    /// Handling of unknown fields that the client requested in `initialize`.
+    unknown_fields: UnknownFields,
+}
+
+impl HandlerSlot {
+    fn lock(&self) -> MutexGuard<'_, HandlerState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Method table.
 pub struct Methods {
-    rows: HashMap<&'static str, Row>,
-    /// Handling of unknown fields that the client requested in `initialize`.
-    unknown_fields: Cell<UnknownFields>,
+    module: RpcModule<HandlerSlot>,
+    slot: Arc<HandlerSlot>,
 }
 
 /// Result of a call.
@@ -48,56 +61,77 @@ pub enum CallOutcome {
 impl Methods {
     /// Creates the table with all methods.
     pub fn new() -> Self {
+        let slot = Arc::new(HandlerSlot::default());
         let mut methods = Self {
-            rows: HashMap::new(),
-            unknown_fields: Cell::default(),
+            module: RpcModule::from_arc(slot.clone()),
+            slot,
         };
         visit_methods(&mut methods);
+        let fields = Fields::of(DISCOVER);
+        let discover = move |params: Params<'_>, slot: &HandlerSlot, _: &Extensions| {
+            let mut handled = slot.lock();
+            let nothing = object(&params).and_then(|text| known(&fields, text, &handled));
+            handled.outcome = nothing.err().map(Err);
+            Ok::<_, ErrorObjectOwned>(openrpc())
+        };
+        // Registration fails only for a name that is taken; a test compares the names with the OpenRPC
+        // document.
+        let _ = methods.module.register_method(DISCOVER, discover);
         methods
+    }
+
+    fn add<P: DeserializeOwned + 'static>(
+        &mut self,
+        method: &'static Method,
+        command: fn(P) -> Command,
+    ) {
+        let fields = OnceLock::new();
+        let handler = move |params: Params<'_>, slot: &HandlerSlot, _: &Extensions| {
+            let mut handled = slot.lock();
+            let fields = fields.get_or_init(|| Fields::of(method.name));
+            let read = object(&params).and_then(|text| {
+                if method.name == INITIALIZE {
+                    handled.unknown_fields = requested_unknown_fields(text);
+                }
+                check_size(method, text)?;
+                known(fields, text, &handled)?;
+                read_params(text).map(command)
+            });
+            handled.outcome = Some(read);
+            Ok::<(), ErrorObjectOwned>(())
+        };
+        let _ = self.module.register_method(method.name, handler);
     }
 
     /// Calls a method by name.
     pub fn call(&self, name: &str, params: Option<&RawValue>) -> CallOutcome {
-        let command = match self.rows.get(name) {
-            Some(row) => object(params).and_then(|text| self.command(row, text)),
-            None if name == DISCOVER => {
-                let fields = Fields::of(DISCOVER);
-                let nothing = object(params).and_then(|text| self.known(&fields, text));
-                return CallOutcome::Answer(nothing.map(|()| to_raw(&openrpc())));
-            }
-            None => {
-                let message = format!("method {name:?} not found; rpc.discover lists all methods");
-                Err(Error::new(ErrorKind::MethodNotFound, message))
-            }
+        let Some(MethodCallback::Sync(handler)) = self.module.method(name) else {
+            let message = format!("method {name:?} not found; rpc.discover lists all methods");
+            return CallOutcome::Answer(Err(Error::new(ErrorKind::MethodNotFound, message)));
         };
-        match command {
-            Ok(command) => CallOutcome::Command(command),
-            Err(error) => CallOutcome::Answer(Err(error)),
+        let params = Params::new(params.map(RawValue::get));
+        let response = handler(Id::Null, params, usize::MAX, Extensions::new());
+        match self.slot.lock().outcome.take() {
+            Some(Ok(command)) => return CallOutcome::Command(command),
+            Some(Err(error)) => return CallOutcome::Answer(Err(error)),
+            None => {}
         }
-    }
-
-    fn command(&self, row: &Row, params: &str) -> Result<Command, Error> {
-        let method = row.method;
-        if method.name == INITIALIZE {
-            self.unknown_fields.set(requested_unknown_fields(params));
-        }
-        check_size(method, params)?;
-        self.known(row.fields.get_or_init(|| Fields::of(method.name)), params)?;
-        (row.read)(params)
-    }
-
-    /// Rejects unknown fields unless the client requested to ignore them.
-    fn known(&self, fields: &Fields, params: &str) -> Result<(), Error> {
-        match self.unknown_fields.get() {
-            UnknownFields::Refuse => unknown_fields::check(fields, params),
-            UnknownFields::Ignore => Ok(()),
-        }
+        CallOutcome::Answer(match rpc::parse(response.as_json().get()) {
+            Ok(Message::Response { outcome, .. }) => match outcome {
+                Ok(result) => Ok(result.to_owned()),
+                Err(e) => Err(Error::new(ErrorKind::InvalidParams, e.message)),
+            },
+            _ => Err(Error::new(
+                ErrorKind::Internal,
+                "the method table returned no response",
+            )),
+        })
     }
 
     /// Returns the names of all methods, sorted.
     #[cfg(test)]
     pub fn names(&self) -> Vec<&'static str> {
-        let mut names: Vec<_> = self.rows.keys().copied().chain([DISCOVER]).collect();
+        let mut names: Vec<_> = self.module.method_names().collect();
         names.sort_unstable();
         names
     }
@@ -109,12 +143,7 @@ impl MethodVisitor for Methods {
         P: DeserializeOwned + HasSchema + 'static,
         R: HasSchema,
     {
-        let row = Row {
-            method,
-            fields: OnceCell::new(),
-            read: Box::new(move |params| read_params(params).map(command)),
-        };
-        self.rows.insert(method.name, row);
+        self.add(method, command);
     }
 }
 
@@ -136,8 +165,8 @@ fn check_size(method: &Method, params: &str) -> Result<(), Error> {
 
 /// Returns the parameters as a JSON object; an empty object if there are none. Positional parameters are an
 /// error.
-fn object(params: Option<&RawValue>) -> Result<&str, Error> {
-    match params.map(|params| params.get().trim()) {
+fn object<'a>(params: &'a Params<'_>) -> Result<&'a str, Error> {
+    match params.as_str().map(str::trim) {
         None | Some("" | "null") => Ok("{}"),
         Some(text) if text.starts_with('{') => Ok(text),
         Some(_) => {
@@ -158,6 +187,14 @@ fn requested_unknown_fields(text: &str) -> UnknownFields {
     }
     let asked: UnknownFieldsParam = serde_json::from_str(text).unwrap_or_default();
     asked.unknown_fields
+}
+
+/// Rejects unknown fields unless the client requested to ignore them.
+fn known(fields: &Fields, text: &str, handled: &HandlerState) -> Result<(), Error> {
+    match handled.unknown_fields {
+        UnknownFields::Refuse => unknown_fields::check(fields, text),
+        UnknownFields::Ignore => Ok(()),
+    }
 }
 
 /// Parses the parameters of a method. Errors name the field.

@@ -64,7 +64,8 @@ pub const FORWARDED: &[(&str, &str)] = &[
     ("src/cli/daemon/remote_settings.rs", "error to_string"),
     // `ConnectionError`.
     ("src/cli/daemon/socket_clients.rs", "error to_string"),
-    // The reason of serde.
+    // A parameter that jsonrpsee refuses, and the reason of serde.
+    ("src/cli/rpc/methods.rs", "e message"),
     ("src/cli/rpc/methods.rs", "reason"),
     // `Variables::fault`, in REASONS.
     ("crates/core/src/agent/specs.rs", "why"),
