@@ -124,10 +124,11 @@ fn a_cancel_reaches_an_agent_that_is_blocked_itself() {
 #[test]
 fn a_client_that_does_not_read_after_its_cancel_still_gets_the_agents_answer() {
     let big = "x".repeat(4000);
-    let mut s = Server::ready(&json!({"session/prompt": [
+    let script = json!({"session/prompt": [
         [say("first"), {"wait": "session/cancel"}, {"repeat": {"times": 500, "steps": [say(&big)]}}, end("cancelled")],
         [{"default": true}],
-    ]}));
+    ]});
+    let mut s = Server::ready_with(&["--timeout", "cancel=2s"], &script);
     let agent = agent_pid(&mut s);
     let id = s.send_prompt("default", "go");
     s.await_chunk("default", |c| c["delta"] == "first");
@@ -136,7 +137,7 @@ fn a_client_that_does_not_read_after_its_cancel_still_gets_the_agents_answer() {
     s.await_agent_call("session/cancel");
     await_blocked_writer(agent);
     // Longer than the timeout of a cancel, since no event reports that the timeout did not apply.
-    std::thread::sleep(Duration::from_millis(5600));
+    std::thread::sleep(Duration::from_millis(2500));
     s.set_reading(true);
     assert_eq!(s.result(&cancel)["cancelled"], true);
     let turn = s.turn(&id);
@@ -190,7 +191,17 @@ fn full_pipes_both_ways_do_not_deadlock() {
 /// All queues are bounded, including the one for an agent that does not read its stdin.
 #[test]
 fn agent_that_does_not_read_its_stdin_is_stopped_as_overloaded() {
-    let mut s = Server::ready_with(&["--max-sessions", "2000"], &json!({}));
+    let mut s = Server::ready_with(
+        &[
+            "--max-sessions",
+            "2000",
+            "--timeout",
+            "close=100ms",
+            "--timeout",
+            "terminate=100ms",
+        ],
+        &json!({}),
+    );
     let pid = agent_pid(&mut s);
     signal(pid, Signal::STOP);
     let filler = json!([{"name": "x".repeat(100_000), "command": "x"}]);

@@ -213,7 +213,7 @@ fn check_stopped_reader(bytes: u64, cancelled: bool, args: &[&str]) {
 
 #[test]
 fn stopped_reader_costs_bounded_memory_and_loses_no_text() {
-    check_stopped_reader(64 * MIB, false, &[]);
+    check_stopped_reader(40 * MIB, false, &[]);
 }
 
 #[test]

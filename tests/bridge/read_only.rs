@@ -373,7 +373,8 @@ fn allowed_commands_change_nothing_with_any_option() {
     let others = others
         .iter()
         .map(|program| ((*program).to_owned(), format!("{program} --help")));
-    let values = ["", "=MARK", " MARK", "=TOUCH", " TOUCH"];
+    // A line that writes to the program has changed something, too.
+    let values = ["", "=TOUCH", " TOUCH"];
     let ends = ["", " a"];
     let letters = ('a'..='z')
         .chain('A'..='Z')

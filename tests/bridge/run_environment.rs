@@ -175,7 +175,8 @@ fn exit_codes_depend_on_the_outcome() {
         (126, "died early", json!({"start": [{"exit": 0}]})),
     ];
     for (code, what, script) in cases {
-        let outcome = Run::new(&["run", "go"]).script(&script).go();
+        let args = ["run", "go", "--timeout", "close=100ms"];
+        let outcome = Run::new(&args).script(&script).go();
         assert_eq!(
             outcome.status.code(),
             Some(code),

@@ -163,7 +163,7 @@ fn closed_socket_ends_a_run() {
     let slowly =
         |times: u32| json!({"repeat": {"times": times, "steps": [say("x"), {"sleep": 1}]}});
     // Either the failed write or the closed peer may be noticed first, so there are several runs.
-    let runs = [(); 12].map(|()| {
+    let runs = [(); 6].map(|()| {
         let world = World::new();
         let full = world.dir.join("full");
         // More chunks than the buffer of a socket holds.

@@ -21,11 +21,11 @@ fn invalid_claude_frames_are_skipped() {
         r#"{"type":"\ud800\u0000"}"#.to_owned(),
         "{\"type\":\"a\u{0}b\"}".to_owned(),
     ];
+    let mut s = claude::ready(&json!({}));
+    // The JSON reader of this test may reject values that acpipe forwards.
+    s.allow_gaps("default");
+    s.call("session/subscribe", &json!({"chunks": false}));
     for line in lines {
-        let mut s = claude::ready(&json!({}));
-        // The JSON reader of this test may reject values that acpipe forwards.
-        s.allow_gaps("default");
-        s.call("session/subscribe", &json!({"chunks": false}));
         let turn = s.steps(&json!([{"delta": "a"}, {"line": line}, {"delta": "b"}]));
         let about = &line[..line.len().min(80)];
         assert_eq!(turn.summary["text"], "ab", "{about}");

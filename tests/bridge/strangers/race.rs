@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Number of commands in a race.
-const RUNS: usize = 60;
+const RUNS: usize = 30;
 
 /// Runs a command many times while two files are exchanged, and checks that it never has this exit code.
 fn race(world: &World, cwd: &Path, (own, other): (&Path, &Path), args: &[&str], never: i32) {

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Longest wait for a message that the recording has.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Number of messages that are waited for in vain before the client no longer waits.
 const MISSES: usize = 2;
