@@ -111,33 +111,6 @@ fn sessions_of_two_agents_run_and_end_independently() {
     server.finish();
 }
 
-#[test]
-fn crashed_agent_restarts_while_another_agent_works() {
-    let mut server = Server::initialized(&[]);
-    let mut crashing = named("alpha");
-    crashing["session/prompt"] = json!([[{"exit": 1}]]);
-    connect(&mut server, "alpha", &crashing);
-    connect(&mut server, "beta", &named("beta"));
-    ensure(&mut server, "a", "alpha");
-    ensure(&mut server, "b", "beta");
-    for _ in 0..2 {
-        let summary = prompt(&mut server, "a", "crash");
-        assert_eq!(summary["errors"][0]["kind"], "agentExited");
-        states(&mut server, "alpha", &["disconnected"]);
-        assert_eq!(prompt(&mut server, "b", "go on")["text"], "beta");
-        // The next call that needs the agent restarts it.
-        ensure(&mut server, "a", "alpha");
-        states(&mut server, "alpha", &["starting", "ready"]);
-    }
-    let status = |server: &mut Server, agent: &str| {
-        server.call("agent/status", &json!({"agent": agent}))["state"].clone()
-    };
-    assert_eq!(status(&mut server, "alpha"), "ready");
-    assert_eq!(status(&mut server, "beta"), "ready");
-    assert_eq!(calls(&log(&server.world, "beta"), "initialize").len(), 1);
-    server.finish();
-}
-
 /// The flood ends only on a cancel, after more updates than acpipe can forward during the other turns.
 #[test]
 fn turns_end_while_a_second_agent_floods_and_a_third_crashes() {

@@ -83,43 +83,6 @@ fn answers_of_the_user_become_the_tool_input() {
 }
 
 #[test]
-fn declined_or_invalid_answer_is_sent_to_claude_as_a_denial() {
-    for (answer, message, interrupts) in [
-        (
-            json!({"action": "decline"}),
-            "The user did not answer.",
-            false,
-        ),
-        (
-            json!({"action": "accept", "content": {}}),
-            "The user did not answer.",
-            false,
-        ),
-        (
-            json!({"action": "accept", "content": {"question_0": "green"}}),
-            "The user did not answer.",
-            false,
-        ),
-        (
-            json!({"action": "cancel"}),
-            "The user cancelled the turn.",
-            true,
-        ),
-    ] {
-        let mut s = asking(&[]);
-        let prompt = s.send_steps("default", &ask_user());
-        let (id, _) = s.asked("question/ask");
-        s.reply(&id, &answer);
-        s.turn(&prompt);
-        let claude_answer = claude_answer(s);
-        assert_eq!(claude_answer["behavior"], "deny", "{answer}");
-        let told = claude_answer["message"].as_str().unwrap();
-        assert!(told.starts_with(message), "{told}");
-        assert_eq!(claude_answer["interrupt"] == true, interrupts, "{answer}");
-    }
-}
-
-#[test]
 fn policy_denies_questions_that_the_user_is_not_asked() {
     for (capabilities, policy) in [
         (json!({}), "approve"),
@@ -173,21 +136,6 @@ fn rejected_plan_sends_the_users_feedback() {
     assert_eq!(
         claude_answer(s),
         json!({"behavior": "deny", "message": "The user does not approve this plan: smaller steps"})
-    );
-}
-
-#[test]
-fn refused_tool_sends_its_reason_to_the_model() {
-    let mut s = declaring(&json!({"permissions": true}), &["--permissions", "ask"]);
-    let tool = json!({"tool_name": "Bash", "tool_use_id": "t1", "input": {"command": "ls"}});
-    let prompt = s.send_steps("default", &json!([{ "ask": tool }]));
-    let (id, _) = s.asked("permission/request");
-    let chosen = json!({"outcome": "selected", "optionId": "reject", "message": "use eza"});
-    s.reply(&id, &json!({ "outcome": chosen }));
-    s.turn(&prompt);
-    assert_eq!(
-        claude_answer(s)["message"],
-        "The user does not allow this: use eza"
     );
 }
 
@@ -247,63 +195,6 @@ fn tool_runs_with_the_input_that_the_client_gives() {
     for refused in &sent[1..] {
         assert_eq!(refused["response"]["behavior"], "deny");
     }
-}
-
-#[test]
-fn question_withdrawn_by_claude_is_closed() {
-    let mut s = declaring(&json!({"permissions": true}), &["--permissions", "ask"]);
-    let tool = json!({"tool_name": "Bash", "tool_use_id": "t1", "input": {"command": "ls"}});
-    let steps = json!([{ "asked": tool }, {"withdraw": true}, {"wait": "set_model"}]);
-    let prompt = s.send_steps("default", &steps);
-    let (id, _) = s.asked("permission/request");
-    assert_eq!(
-        s.notification("$/cancelRequest"),
-        json!({"id": id, "by": "agent"})
-    );
-    // Too late: the answer must not be used for any other request.
-    s.reply(
-        &id,
-        &json!({"outcome": {"outcome": "selected", "optionId": "allow"}}),
-    );
-    s.call("session/setModel", &json!({"model": "haiku"}));
-    let turn = s.turn(&prompt);
-    let data = &turn.of("data-permission").last().unwrap()["data"];
-    assert_eq!(
-        (&data["by"], &data["approved"]),
-        (&json!("agent"), &json!(false))
-    );
-    assert_eq!(answers(&s.finish().log).len(), 0);
-}
-
-#[test]
-fn answer_is_not_sent_to_a_later_agent() {
-    let mut s = declaring(&json!({"permissions": true}), &["--permissions", "ask"]);
-    let tool =
-        |id: &str| json!({"tool_name": "Bash", "tool_use_id": id, "input": {"command": "ls"}});
-    let prompt = s.send_steps("default", &json!([{ "ask": tool("t1") }]));
-    let (old, _) = s.asked("permission/request");
-    s.waive("agent/state");
-    s.call("agent/disconnect", &json!({}));
-    s.notification("$/cancelRequest");
-    s.turn(&prompt);
-    s.call("agent/connect", &json!({"protocol": "claude"}));
-    s.ensure("default");
-    // Same tool, same process number and same request id as before.
-    let prompt = s.send_steps("default", &json!([{ "ask": tool("t2") }]));
-    let (new, _) = s.asked("permission/request");
-    assert_ne!(old, new);
-    s.reply(
-        &old,
-        &json!({"outcome": {"outcome": "selected", "optionId": "allow"}}),
-    );
-    s.reply(
-        &new,
-        &json!({"outcome": {"outcome": "selected", "optionId": "reject"}}),
-    );
-    let turn = s.turn(&prompt);
-    assert_eq!(turn.one("tool-approval-response")["approved"], false);
-    let answers = answers(&s.finish().log);
-    assert_eq!(answers.last().unwrap()["response"]["behavior"], "deny");
 }
 
 #[test]

@@ -140,44 +140,6 @@ fn prompt_to_an_empty_resumed_session_gets_a_new_session() {
 }
 
 #[test]
-fn resumed_session_without_turns_gets_one_new_session_then_an_error() {
-    let mut s = claude::ready(&json!({}));
-    s.prompt("one");
-    let mut s = restart(s);
-    s.ensure("default");
-    // The first attempt fails with a transient error, the second ends without a turn.
-    let overloaded = json!([
-        {"say": "API Error: 529 mock"},
-        {"result": {"num_turns": 0, "is_error": true, "api_error_status": 529, "result": "API Error: 529 mock"}},
-    ]);
-    let empty = json!([{"result": {"num_turns": 0}}]);
-    let mut steps = Vec::new();
-    for (mark, failure) in [("overloaded", &overloaded), ("empty", &empty)] {
-        steps.push(json!({"once": [s.world.dir.join(mark), failure]}));
-    }
-    let answered = json!([steps[0], steps[1], {"say": "new"}]);
-    let id = s.send(
-        "session/prompt",
-        &json!({"message": answered.to_string(), "retry": true}),
-    );
-    let turn = s.turn(&id);
-    assert_eq!(turn.summary["attempts"], 3, "{}", turn.summary);
-    assert_eq!(turn.summary["isError"], false);
-    let recovery = &turn.summary["metadata"]["recovery"];
-    assert_eq!(
-        (&recovery["rung"], &recovery["memory"]),
-        (&json!("new"), &json!("lost"))
-    );
-    // A new session without a turn is an error.
-    let mut s = restart(s);
-    s.ensure("default");
-    let turn = s.steps(&empty);
-    assert_eq!(turn.summary["attempts"], 2, "{}", turn.summary);
-    assert_eq!(turn.summary["errors"][0]["kind"], "emptyTurn");
-    assert_eq!(turn.summary["metadata"]["recovery"]["memory"], "lost");
-}
-
-#[test]
 fn strategy_load_replays_the_claude_history() {
     let mut s = claude::ready(&json!({}));
     s.prompt("one");

@@ -1,9 +1,9 @@
 //! Requests for files and terminals with an invalid, late or missing answer of the client: the agent receives
 //! an answer in every case.
 
+use crate::harness::World;
 use crate::harness::server::{End, Framing, Server};
 use crate::harness::steps::end;
-use crate::harness::{World, calls};
 use serde_json::{Value, json};
 
 /// Starts a server whose client serves files and terminals, and whose agent performs these steps when
@@ -21,13 +21,6 @@ fn serve(args: &[&str], steps: &[Value]) -> Server {
 
 fn ask(method: &str, params: &Value) -> Value {
     json!({"ask": {"method": method, "params": params}})
-}
-
-/// Step that sends a request without waiting for the answer.
-fn send(id: &str, method: &str, params: &Value) -> Value {
-    let mut params = params.clone();
-    params["sessionId"] = json!("{session}");
-    json!({"frame": {"jsonrpc": "2.0", "id": id, "method": method, "params": params}})
 }
 
 /// Returns the message of the first error that the agent received.
@@ -86,96 +79,4 @@ fn a_permission_answer_without_result_and_error_is_decided_by_the_policy() {
     let decided = decided.last().unwrap();
     assert_ne!(decided["data"]["by"], "client", "{decided}");
     server.finish();
-}
-
-#[test]
-fn request_to_a_silent_client_times_out() {
-    let requests = [
-        (
-            "fs/read_text_file",
-            "fs/readTextFile",
-            json!({"path": "/x"}),
-        ),
-        (
-            "fs/write_text_file",
-            "fs/writeTextFile",
-            json!({"path": "/x", "content": ""}),
-        ),
-        (
-            "terminal/create",
-            "terminal/create",
-            json!({"command": "true"}),
-        ),
-        (
-            "terminal/output",
-            "terminal/output",
-            json!({"terminalId": "t"}),
-        ),
-    ];
-    for (agents, clients, params) in requests {
-        let mut server = serve(&["--timeout", "client=50ms"], &[ask(agents, &params)]);
-        let prompt = server.send_prompt("default", "go");
-        let (id, _) = server.asked(clients);
-        let told = server.notification("$/cancelRequest");
-        assert_eq!(told, json!({"id": id, "by": "timeout"}));
-        server.turn(&prompt);
-        let end = server.finish();
-        let told = first_error(&end);
-        assert!(told.contains(clients), "{told}");
-        assert!(end.stderr.contains("--timeout client"), "{}", end.stderr);
-    }
-}
-
-#[test]
-fn wait_for_exit_has_no_limit_while_the_command_runs() {
-    let terminal = json!({"terminalId": "t"});
-    let steps = [
-        send("wait", "terminal/wait_for_exit", &terminal),
-        ask("terminal/output", &terminal),
-        json!({"wait": "session/cancel"}),
-    ];
-    let mut server = serve(&["--timeout", "client=50ms"], &steps);
-    let prompt = server.send_prompt("default", "go");
-    let (wait, _) = server.asked("terminal/waitForExit");
-    let (output, _) = server.asked("terminal/output");
-    // The newer request times out, the older one does not.
-    let told = server.notification("$/cancelRequest");
-    assert_eq!(told, json!({"id": output, "by": "timeout"}));
-    server.reply(&wait, &json!({"exitCode": 7, "signal": null}));
-    server.call("session/cancel", &json!({}));
-    server.turn(&prompt);
-    let end = server.finish();
-    let exit = end.log.iter().find(|message| message["id"] == "wait");
-    assert_eq!(exit.unwrap()["result"]["exitCode"], 7);
-    assert_eq!(calls(&end.log, "session/cancel").len(), 1);
-}
-
-#[test]
-fn wait_for_exit_has_a_limit_after_the_command_ended() {
-    let terminal = json!({"terminalId": "t"});
-    let ended =
-        json!({"output": "", "truncated": false, "exitStatus": {"exitCode": 0, "signal": null}});
-    for (agents, clients, answer) in [
-        ("terminal/output", "terminal/output", ended),
-        ("terminal/kill", "terminal/kill", json!({})),
-        ("terminal/release", "terminal/release", json!({})),
-    ] {
-        let steps = [
-            send("wait", "terminal/wait_for_exit", &terminal),
-            ask(agents, &terminal),
-            json!({"wait": "session/cancel"}),
-        ];
-        let mut server = serve(&["--timeout", "client=1s"], &steps);
-        let prompt = server.send_prompt("default", "go");
-        let (wait, _) = server.asked("terminal/waitForExit");
-        let (other, _) = server.asked(clients);
-        server.reply(&other, &answer);
-        let told = server.notification("$/cancelRequest");
-        assert_eq!(told, json!({"id": wait, "by": "timeout"}));
-        server.call("session/cancel", &json!({}));
-        server.turn(&prompt);
-        let end = server.finish();
-        let exit = end.log.iter().find(|message| message["id"] == "wait");
-        assert!(exit.unwrap()["error"].is_object());
-    }
 }

@@ -56,24 +56,6 @@ fn run_pipes_a_prompt_through_a_program() {
 }
 
 #[test]
-fn newest_messages_within_the_limit_reach_the_command() {
-    let mut server = server("echo ok", "history = { messages = 3 }");
-    server.call("session/ensure", &json!({"sessionId": "s", "agent": "own"}));
-    for text in ["one", "two", "three"] {
-        let id = server.send_prompt("s", text);
-        server.turn(&id);
-    }
-    let received = received(&server.world);
-    let last = received.last().unwrap();
-    assert_eq!(texts(&last["history"]), ["ok", "two", "ok"]);
-    assert_eq!(
-        (&last["omitted"], &last["prompt"]),
-        (&json!(1), &json!("three"))
-    );
-    server.finish();
-}
-
-#[test]
 fn session_that_is_handed_over_to_a_command_keeps_its_memory() {
     let mut server = server("echo ok", "");
     let script = json!({"session/prompt": [[say("first answer"), end("end_turn")]]});
@@ -132,21 +114,6 @@ fn correction_contains_the_prompt_and_the_wrong_answer() {
 }
 
 #[test]
-fn line_of_json_without_text_becomes_data() {
-    let lines = r#"echo '{"text":"a"}'; echo '{"note":1}'; echo '{"text":"b"}'"#;
-    let mut server = server(lines, "output = 'json-lines'");
-    server.call("session/ensure", &json!({"sessionId": "s", "agent": "own"}));
-    let id = server.send_prompt("s", "go");
-    let turn = server.turn(&id);
-    assert_eq!(turn.text(), "ab");
-    assert_eq!(
-        turn.one("data-command")["data"]["update"],
-        json!({"note": 1})
-    );
-    server.finish();
-}
-
-#[test]
 fn command_that_does_not_exist_fails_the_turn_with_advice() {
     let out = Run::new(&["run", "--protocol", "command", "hi"])
         .agent(&["no-such-program-of-acpipe"])
@@ -157,19 +124,6 @@ fn command_that_does_not_exist_fails_the_turn_with_advice() {
         "{}",
         out.show()
     );
-}
-
-#[test]
-fn execute_starts_a_failed_command_again() {
-    let script = r#"if [ -e "$0.once" ]; then echo ok; else touch "$0.once"; exit 3; fi"#;
-    let mut server = server(script, "");
-    let summary = server.call("execute", &json!({"agent": "own", "message": "go"}));
-    assert_eq!(
-        (&summary["text"], &summary["attempts"], &summary["errors"]),
-        (&json!("ok"), &json!(2), &json!([]))
-    );
-    server.claim_turn(&summary);
-    server.finish();
 }
 
 #[test]

@@ -3,7 +3,6 @@
 mod acp;
 mod attach;
 pub mod client;
-mod defined_agents;
 mod files;
 mod joins;
 mod kills;

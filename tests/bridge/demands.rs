@@ -53,25 +53,6 @@ fn the_same_calls_drive_agents_of_every_dialect() {
 }
 
 #[test]
-fn the_status_follows_the_connection() {
-    for dialect in ["acp", "claude"] {
-        let mut s = match dialect {
-            "acp" => Server::initialized(&[]),
-            _ => claude::server(&[], &json!({})),
-        };
-        let state = |s: &mut Server| s.call("agent/status", &json!({}))["state"].clone();
-        assert_eq!(state(&mut s), "disconnected", "{dialect}");
-        match dialect {
-            "acp" => s.connect(&json!({})),
-            _ => s.connect_claude(&json!({})),
-        };
-        assert_eq!(state(&mut s), "ready", "{dialect}");
-        s.call("agent/disconnect", &json!({}));
-        assert_eq!(state(&mut s), "disconnected", "{dialect}");
-    }
-}
-
-#[test]
 fn a_prompt_is_a_stream_of_chunks_that_ends_with_its_answer() {
     let steps = [
         say("a"),
@@ -214,58 +195,6 @@ fn summary_holds_the_fields_of_the_claude_result() {
         json!(args(&s.processes()[0], "--session-id=")),
         json!([own])
     );
-}
-
-#[test]
-fn summary_text_joins_the_text_parts() {
-    let image = json!({"type": "image", "mimeType": "image/png", "data": "QUJD"});
-    let steps = [
-        think("hm"),
-        say("a"),
-        json!({"update": {"sessionUpdate": "agent_message_chunk", "content": image}}),
-        tool(
-            "t",
-            &json!({"name": "x", "title": "text or file part", "rawInput": {}}),
-        ),
-        tool_change(
-            "t",
-            &json!({"status": "completed", "rawOutput": "nor this"}),
-        ),
-        say("b"),
-        end("end_turn"),
-    ];
-    let mut s = Server::ready(&json!({"session/prompt": [steps]}));
-    let turn = s.prompt("go");
-    assert_eq!(turn.summary["text"], "ab");
-    assert_eq!(turn.of("file").len(), 1);
-    assert_eq!(turn.summary["toolResults"][0]["result"], "nor this");
-}
-
-#[test]
-fn turn_fails_exactly_if_it_has_errors() {
-    let error = json!({"error": {"code": -32603, "message": "no"}});
-    // (step that ends the turn, kind of its error)
-    let cases = [
-        (end("end_turn"), None),
-        (end("max_tokens"), None),
-        (end("max_turn_requests"), Some("maxTurns")),
-        (error, Some("session")),
-        (json!({"exit": 3}), Some("agentExited")),
-    ];
-    for (step, kind) in cases {
-        let mut s = Server::ready(&json!({"session/prompt": [[say("x"), step]]}));
-        s.waive("agent/state");
-        let summary = s.prompt("go").summary;
-        assert_eq!(summary["text"], "x", "{step}");
-        assert_eq!(summary["isError"], kind.is_some(), "{step}");
-        let errors = summary["errors"].as_array().unwrap();
-        assert_eq!(errors.len(), usize::from(kind.is_some()), "{step}");
-        if let (Some(kind), [error]) = (kind, &errors[..]) {
-            assert_eq!(error["kind"], kind, "{step}");
-            assert_ne!(error["message"], "", "{step}");
-        }
-        assert!(summary["metadata"].is_object(), "{step}");
-    }
 }
 
 #[test]

@@ -2,10 +2,9 @@
 
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::{end, say};
-use crate::harness::{FAKE_AGENT, LIMIT, World, calls};
+use crate::harness::{FAKE_AGENT, World};
 use serde_json::{Value, json};
 use std::fs;
-use std::time::{Duration, Instant};
 
 const SECRET: &str = "5eCr3t-t0k3n";
 
@@ -86,22 +85,6 @@ fn marks_of_the_claude_code_cli_reach_no_agent() {
 }
 
 const RESTART: [&str; 4] = ["stopping", "disconnected", "starting", "ready"];
-
-/// Script whose first turn runs until it is cancelled; later turns end at once.
-fn first_turn_waits(s: &Server) -> Value {
-    let once =
-        json!({"once": {"mark": s.world.dir.join("mark"), "steps": [{"wait": "session/cancel"}]}});
-    json!({"session/prompt": [[say("x"), once, end("end_turn")]]})
-}
-
-/// Waits until the agent has created this file.
-fn await_mark(s: &Server, mark: &str) {
-    let since = Instant::now();
-    while !s.world.dir.join(mark).exists() {
-        assert!(since.elapsed() < LIMIT, "the agent never left {mark}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
 
 fn update(s: &mut Server, params: &Value) -> Value {
     s.call("agent/updateEnvironment", params)
@@ -218,185 +201,6 @@ fn changed_environment_restarts_the_agent_and_restores_sessions() {
 }
 
 #[test]
-fn environment_change_waits_for_the_running_turn() {
-    let s = Server::initialized(&[]);
-    let script = first_turn_waits(&s);
-    let mut s = ready(s, &script, &["a", "b"]);
-    let running = s.send_prompt("a", "long");
-    s.await_chunk("a", |c| c["type"] == "text-delta");
-
-    let error = s.call_error(
-        "agent/updateEnvironment",
-        &json!({"set": {"TOKEN": "no"}, "whenBusy": "reject"}),
-    );
-    assert_eq!(error["data"]["kind"], "busy");
-    assert_eq!(env(&mut s), json!({}));
-
-    let first = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "t"}}));
-    let second = s.send("agent/updateEnvironment", &json!({"set": {"MORE": "m"}}));
-    let same = s.send("agent/updateEnvironment", &json!({"set": {"MORE": "m"}}));
-    let held = s.send_prompt("b", "for the new one");
-    let refused = s.call_error(
-        "session/prompt",
-        &json!({"sessionId": "b", "message": "x", "whenBusy": "reject"}),
-    );
-    assert_eq!(refused["data"]["kind"], "busy");
-    assert_eq!(s.ensure("a")["recovery"]["rung"], "live");
-    assert_eq!(calls(&s.world.log(), "session/prompt").len(), 1);
-    assert_eq!(seen(&s), ["none none"]);
-
-    s.call("session/cancel", &json!({"sessionId": "a"}));
-    assert_eq!(s.turn(&running).summary["text"], "x");
-    let turn = s.turn(&held);
-    assert_eq!(turn.summary["isError"], false);
-    for (call, changed) in [(first, true), (second, true), (same, false)] {
-        let done = s.result(&call);
-        assert_eq!(
-            (&done["changed"], &done["restarted"]),
-            (&json!(changed), &json!(true))
-        );
-        assert_eq!(done["sessions"].as_array().unwrap().len(), 2, "{done}");
-    }
-    s.agent_states(&RESTART);
-    assert_eq!(seen(&s), ["none none", "t m"]);
-    let log = s.world.log();
-    let methods: Vec<_> = log.iter().filter_map(|m| m["method"].as_str()).collect();
-    let of_new = methods.iter().rposition(|m| *m == "initialize").unwrap();
-    let prompts = methods.iter().filter(|m| **m == "session/prompt").count();
-    assert_eq!(prompts, 2);
-    assert!(methods[of_new..].contains(&"session/prompt"), "{methods:?}");
-}
-
-#[test]
-fn prompt_before_an_environment_change_goes_to_the_old_process() {
-    let s = Server::initialized(&[]);
-    let opening =
-        json!({"once": {"mark": s.world.dir.join("mark"), "steps": [{"wait": "session/new"}]}});
-    let script = json!({"session/new": [[opening, {"default": true}]]});
-    let mut s = ready(s, &script, &[]);
-    let ensured = s.send("session/ensure", &json!({}));
-    await_mark(&s, "mark");
-    let prompted = s.send_prompt("default", "early");
-    let update = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "t"}}));
-    // Unblocks the first opening. Either process may open this session, and it may fail, since the new
-    // process issues the same ids again.
-    let other = s.send("session/ensure", &json!({"sessionId": "other"}));
-    assert_eq!(s.result(&ensured)["recovery"]["rung"], "new");
-    assert_eq!(s.turn(&prompted).summary["text"], "early");
-    assert_eq!(s.result(&update)["restarted"], true);
-    s.answer(&other);
-    s.agent_states(&RESTART);
-    let log = s.world.log();
-    let methods: Vec<_> = log.iter().filter_map(|m| m["method"].as_str()).collect();
-    let prompted = methods
-        .iter()
-        .rposition(|m| *m == "session/prompt")
-        .unwrap();
-    let of_new = methods.iter().rposition(|m| *m == "initialize").unwrap();
-    assert!(prompted < of_new, "{methods:?}");
-}
-
-#[test]
-fn calls_in_flight_continue_with_the_new_process() {
-    let s = Server::initialized(&[]);
-    let hangs_once = |mark: &str| json!({"once": {"mark": s.world.dir.join(mark), "steps": [{"wait": "never"}]}});
-    let script = json!({
-        "initialize": [[hangs_once("1"), hangs_once("2"), {"reply": {"protocolVersion": 1}}]],
-        "session/new": [[hangs_once("3"), {"default": true}]],
-    });
-    let mut s = s;
-    let agent = agent(&s, &script);
-    // While the agent starts, and again while its replacement starts.
-    let connected = s.send("agent/connect", &agent);
-    await_mark(&s, "1");
-    let first = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "1"}}));
-    s.agent_states(&["starting", "stopping", "disconnected", "starting"]);
-    await_mark(&s, "2");
-    let second = s.send("agent/updateEnvironment", &json!({"set": {"MORE": "2"}}));
-    assert_eq!(s.result(&first)["restarted"], true);
-    assert_eq!(s.result(&second)["restarted"], true);
-    assert_eq!(s.result(&connected)["state"], "ready");
-    // While the agent opens a session.
-    let ensured = s.send("session/ensure", &json!({}));
-    await_mark(&s, "3");
-    let third = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "3"}}));
-    let prompted = s.send_prompt("default", "hello");
-    assert_eq!(s.result(&ensured)["recovery"]["rung"], "new");
-    assert_eq!(s.result(&third)["sessions"], json!([]));
-    assert_eq!(s.turn(&prompted).summary["text"], "hello");
-    s.agent_states(&RESTART);
-    s.agent_states(&RESTART);
-    assert_eq!(seen(&s), ["none none", "1 none", "1 2", "3 2"]);
-}
-
-#[test]
-fn calls_during_a_restart_wait_for_the_new_process() {
-    let s = Server::initialized(&[]);
-    let reply = |id: &str| json!({"reply": {"sessionId": id}});
-    let once = json!({"mark": s.world.dir.join("mark"), "steps": [reply("first"), {"hang": true}]});
-    let script = json!({
-        "session/new": [[{"once": once}, reply("fresh")], [{"default": true}]],
-        // The end of stdin does not stop the agent.
-        "eof": [{"hang": true}],
-    });
-    let mut s = ready(s, &script, &["a", "b", "c"]);
-    let update = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "t"}}));
-    s.agent_states(&["stopping"]);
-    let ensured = s.send("session/ensure", &json!({"sessionId": "a"}));
-    let fresh = s.send("session/ensure", &json!({"sessionId": "fresh"}));
-    let prompted = s.send_prompt("b", "hello");
-    let cancelled = s.send_prompt("c", "never mind");
-    s.call("session/cancel", &json!({"sessionId": "c"}));
-    assert_eq!(s.error(&cancelled)["data"]["kind"], "cancelled");
-    s.call("agent/status", &json!({}));
-    assert_eq!(s.result(&ensured)["recovery"]["rung"], "resume");
-    assert_eq!(s.result(&fresh)["recovery"]["rung"], "new");
-    assert_eq!(s.turn(&prompted).summary["text"], "hello");
-    assert_eq!(s.result(&update)["restarted"], true);
-    s.agent_states(&["disconnected", "starting", "ready"]);
-    assert_eq!(calls(&s.world.log(), "session/prompt").len(), 1);
-}
-
-#[test]
-fn disconnect_or_shutdown_cancels_a_pending_environment_change() {
-    for how in ["agent/disconnect", "shutdown"] {
-        let s = Server::initialized(&[]);
-        let script = first_turn_waits(&s);
-        let mut s = ready(s, &script, &["a", "b"]);
-        let running = s.send_prompt("a", "long");
-        s.await_chunk("a", |c| c["type"] == "text-delta");
-        let update = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "t"}}));
-        let held = s.send_prompt("b", "held");
-        s.call(how, &json!({}));
-        assert_eq!(s.error(&update)["data"]["kind"], "cancelled");
-        assert_eq!(s.error(&held)["data"]["kind"], "cancelled");
-        s.turn(&running);
-        s.agent_states(&["stopping", "disconnected"]);
-        assert_eq!(seen(&s), ["none none"]);
-    }
-}
-
-#[test]
-fn crash_during_an_environment_change_still_restarts() {
-    let s = Server::initialized(&[]);
-    let crash = json!({"once": {"mark": s.world.dir.join("mark"), "steps": [{"wait": "session/cancel"}, {"exit": 9}]}});
-    let script = json!({"session/prompt": [[say("x"), crash, end("end_turn")]]});
-    let mut s = ready(s, &script, &["a", "b"]);
-    let running = s.send_prompt("a", "long");
-    s.await_chunk("a", |c| c["type"] == "text-delta");
-    let update = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "t"}}));
-    let held = s.send_prompt("b", "held");
-    s.call("session/cancel", &json!({"sessionId": "a"}));
-    s.turn(&running);
-    assert_eq!(s.turn(&held).summary["text"], "x");
-    let done = s.result(&update);
-    assert_eq!(done["restarted"], true);
-    assert_eq!(done["sessions"].as_array().unwrap().len(), 2, "{done}");
-    s.agent_states(&["disconnected", "starting", "ready"]);
-    assert_eq!(seen(&s), ["none none", "t none"]);
-}
-
-#[test]
 fn broken_environment_can_be_corrected() {
     let mut s = ready(Server::initialized(&[]), &json!({}), &["default"]);
     s.prompt("one");
@@ -413,22 +217,6 @@ fn broken_environment_can_be_corrected() {
     let turn = s.prompt("two");
     assert_eq!(turn.one("data-recovery")["data"]["memory"], "kept");
     s.agent_states(&["starting", "ready"]);
-}
-
-#[test]
-fn environment_change_reports_sessions_that_were_not_restored() {
-    let sign_in = json!([[{"error": {"code": -32000, "message": "sign in"}}]]);
-    let mut s = ready(
-        Server::initialized(&[]),
-        &json!({"session/resume": sign_in}),
-        &["default"],
-    );
-    s.prompt("one");
-    let done = update(&mut s, &json!({"set": {"TOKEN": "t"}}));
-    s.agent_states(&RESTART);
-    assert_eq!(done["restarted"], true);
-    assert_eq!(done["sessions"][0]["error"]["kind"], "authRequired");
-    assert_eq!(done["sessions"][0]["recovery"], Value::Null);
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn provoke(kind: ErrorKind) -> Evidence {
         ErrorKind::AgentExited => open_error(&[json!({"exit": 1})]),
         ErrorKind::MaxTurns => turn_error(&[end("max_turn_requests")]),
         ErrorKind::EmptyTurn => turn_error(&[end("end_turn")]),
-        ErrorKind::Timeout => hub("cancel", "unanswered_cancel_abandons_the_turn"),
+        ErrorKind::Timeout => hub("timeouts", "unanswered_initialize_times_out"),
         ErrorKind::Network => open_error(&[failure("connect ECONNREFUSED 127.0.0.1:1")]),
         ErrorKind::Malformed => open_error(&[json!({"reply": {"no": "session"}})]),
         ErrorKind::Streaming => open_error(&[json!({"closeStdout": true}), json!({"hang": true})]),
@@ -156,7 +156,7 @@ fn provoke(kind: ErrorKind) -> Evidence {
 /// Evidence in another test of this program.
 fn hub(file: &str, test: &'static str) -> Evidence {
     let file = match file {
-        "cancel" => "tests/bridge/cancel.rs",
+        "timeouts" => "tests/bridge/timeouts.rs",
         "faults" => "tests/bridge/faults.rs",
         "flood" => "tests/bridge/flood.rs",
         "hosting/files" => "tests/bridge/hosting/files.rs",

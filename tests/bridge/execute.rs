@@ -1,9 +1,9 @@
 //! One-shot calls of the real binary: `execute`, and the options of `acpipe run` that scripts use.
 
+use crate::harness::calls;
 use crate::harness::run::Run;
 use crate::harness::server::{Server, Turn};
 use crate::harness::steps::{ask, end, say, tool};
-use crate::harness::{calls, claude};
 use serde_json::{Value, json};
 
 fn schema() -> Value {
@@ -121,50 +121,6 @@ fn execute_is_tried_again_after_a_crash() {
 }
 
 #[test]
-fn execute_fails_with_the_last_of_three_crashes() {
-    let mut s = server(
-        &[],
-        &json!({"session/prompt": [[say("half"), {"exit": 3}]]}),
-    );
-    s.waive("agent/state");
-    let turn = execute(&mut s, &json!({"message": "go"}));
-    assert_eq!(turn.summary["attempts"], 3);
-    assert_eq!(turn.summary["errors"][0]["kind"], "agentExited");
-    assert_eq!(
-        turn.summary["errorReason"],
-        "subprocess terminated unexpectedly"
-    );
-}
-
-#[test]
-fn claude_process_that_crashes_is_started_again() {
-    let mut s = claude::server(&[], &json!({}));
-    s.connect_claude(&json!({}));
-    s.waive("agent/state");
-    let mark = s.world.dir.join("crashed");
-    let steps = json!([{"once": [mark, [{"exit": 1}]]}, {"say": "whole"}]);
-    let turn = execute(&mut s, &json!({"message": steps.to_string()}));
-    assert_eq!(turn.summary["text"], "whole", "{}", turn.summary);
-    assert_eq!(turn.summary["attempts"], 2);
-}
-
-#[test]
-fn answer_that_streams_is_cancelled_at_the_limit() {
-    let talks = json!({"repeat": {"times": 800, "until": "session/cancel", "steps": [say("x"), {"sleep": 5}]}});
-    let script = json!({"session/prompt": [[talks, {"wait": "session/cancel"}, end("cancelled")]]});
-    let mut s = server(&[], &script);
-    let turn = execute(&mut s, &json!({"message": "go", "timeoutMs": 1000}));
-    let summary = &turn.summary;
-    assert_eq!(summary["errors"][0]["kind"], "timeout", "{summary}");
-    assert_eq!(summary["errors"][0]["data"]["stage"], "turn");
-    assert!(
-        summary["text"].as_str().unwrap().starts_with("xx"),
-        "{summary}"
-    );
-    assert!(summary["durationMs"].as_u64().unwrap() < 4000, "{summary}");
-}
-
-#[test]
 fn limit_of_an_agent_in_the_configuration_applies_to_execute() {
     let talks = json!({"repeat": {"times": 800, "until": "session/cancel", "steps": [say("x"), {"sleep": 5}]}});
     let script = json!({"session/prompt": [[talks, {"wait": "session/cancel"}, end("cancelled")]]});
@@ -220,45 +176,6 @@ fn invalid_schema_is_refused_before_the_agent_starts() {
         json!({"agent": "demo", "options": {"outputSchema": {"$ref": "http://127.0.0.1:9/"}}});
     let error = s.call_error("session/ensure", &options);
     assert_eq!(error["data"]["field"], "options.outputSchema");
-}
-
-/// Returns a schema of this many objects inside each other.
-fn nested(levels: usize) -> Value {
-    (0..levels).fold(json!(true), |inner, _| json!({"items": inner}))
-}
-
-#[test]
-fn deepest_schema_of_the_page_is_accepted_and_a_deeper_one_is_refused() {
-    let mut s = server(
-        &[],
-        &json!({"session/prompt": [[say("[1]"), end("end_turn")]]}),
-    );
-    let turn = execute(
-        &mut s,
-        &json!({"message": "go", "outputSchema": nested(100)}),
-    );
-    assert_eq!(turn.summary["structuredOutput"], json!([1]));
-    s.call(
-        "session/ensure",
-        &json!({"sessionId": "default", "options": {"outputSchema": nested(100)}}),
-    );
-    assert_eq!(s.prompt("go").summary["structuredOutput"], json!([1]));
-    // From 110 levels on, the message itself is cut.
-    for levels in [101, 109, 110, 120] {
-        let schema = nested(levels);
-        for (method, params) in [
-            ("execute", json!({"message": "x", "outputSchema": schema})),
-            (
-                "session/ensure",
-                json!({"sessionId": "s", "options": {"outputSchema": schema}}),
-            ),
-        ] {
-            let error = s.call_error(method, &params);
-            let message = error["message"].as_str().unwrap();
-            assert!(message.contains("more than 100 levels deep"), "{message}");
-        }
-    }
-    s.finish();
 }
 
 #[test]

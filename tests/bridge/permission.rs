@@ -2,7 +2,7 @@
 //! not offered.
 
 use crate::harness::server::{Server, Turn};
-use crate::harness::steps::{ask, end, say, tool_change, until_cancelled};
+use crate::harness::steps::{ask, end, say, tool_change};
 use serde_json::{Value, json};
 
 fn question(id: &Value, params: &Value) -> Value {
@@ -190,34 +190,6 @@ fn invalid_permission_options_are_not_chosen() {
 }
 
 #[test]
-fn permission_request_ids_are_returned_verbatim() {
-    let ids = [
-        json!(0),
-        json!(-7),
-        json!("0"),
-        json!(""),
-        json!("a\"b\u{e9}"),
-        json!(1.5),
-        json!(18_446_744_073_709_551_615_u64),
-    ];
-    let options = json!([{"optionId": "y", "name": "Y", "kind": "allow_once"}]);
-    let params = json!({"toolCall": tool(), "options": options});
-    let runs: Vec<Value> = ids
-        .iter()
-        .map(|id| json!([question(id, &params), {"echoAnswer": true}, end("end_turn")]))
-        .collect();
-    let mut s = Server::ready(&json!({"session/prompt": runs}));
-    for id in &ids {
-        let turn = s.prompt("go");
-        let echo: Value = serde_json::from_str(turn.summary["text"].as_str().unwrap()).unwrap();
-        assert_eq!(echo, json!({"result": selected("y")}), "{id}");
-    }
-    let log = s.finish().log;
-    let got: Vec<&Value> = answers(&log).iter().map(|a| &a["id"]).collect();
-    assert_eq!(got, ids.iter().collect::<Vec<_>>());
-}
-
-#[test]
 fn a_question_with_the_id_null_is_answered() {
     let frame = json!({"jsonrpc": "2.0", "id": null, "method": "session/request_permission", "params": {
         "sessionId": "{session}", "toolCall": {"toolCallId": "t"}, "options": [{"optionId": "y", "name": "Y", "kind": "allow_once"}]}});
@@ -288,53 +260,6 @@ fn two_permission_requests_for_one_call_are_both_answered() {
 }
 
 #[test]
-fn simultaneous_permission_requests_are_all_answered() {
-    let frame = |n: u32| {
-        json!({"frame": {"jsonrpc": "2.0", "id": format!("q{n}"), "method": "session/request_permission", "params": {
-        "sessionId": "{session}", "toolCall": {"toolCallId": format!("t{n}"), "kind": "edit"},
-        "options": [{"optionId": format!("y{n}"), "name": "Y", "kind": "allow_once"}]}}})
-    };
-    let mut s = Server::ready(
-        &json!({"session/prompt": [[frame(1), frame(2), frame(3), end("end_turn")]]}),
-    );
-    let turn = s.prompt("go");
-    assert_eq!(turn.of("tool-approval-response").len(), 3);
-    let log = s.finish().log;
-    let got: Vec<Value> = answers(&log)
-        .iter()
-        .map(|a| json!([a["id"], a["result"]["outcome"]["optionId"]]))
-        .collect();
-    assert_eq!(
-        got,
-        [
-            json!(["q1", "y1"]),
-            json!(["q2", "y2"]),
-            json!(["q3", "y3"])
-        ]
-    );
-}
-
-#[test]
-fn a_question_after_a_cancel_is_answered_cancelled() {
-    let [wait, end] = until_cancelled();
-    let mut s = Server::ready(&json!({"session/prompt": [[
-        say("x"),
-        wait,
-        ask(&tool(), &[("y", "allow_once"), ("n", "reject_once")]),
-        {"echoAnswer": true},
-        end,
-    ]]}));
-    let id = s.send_prompt("default", "go");
-    s.await_chunk("default", |c| c["delta"] == "x");
-    s.call("session/cancel", &json!({}));
-    let turn = s.turn(&id);
-    assert_eq!(turn.summary["stopReason"], "cancelled");
-    assert_eq!(turn.one("tool-approval-response")["approved"], false);
-    let log = s.finish().log;
-    assert_eq!(answers(&log)[0]["result"], cancelled());
-}
-
-#[test]
 fn unreadable_permission_requests_are_refused() {
     let bad = [
         json!({"sessionId": "{session}"}),
@@ -367,24 +292,4 @@ fn permission_request_of_an_unknown_session_is_refused_unseen() {
     assert!(turn.summary["toolCalls"].as_array().unwrap().is_empty());
     let log = s.finish().log;
     assert_eq!(answers(&log)[0]["result"], cancelled());
-}
-
-#[test]
-fn a_question_outside_of_turns_is_answered_and_shown() {
-    let params = json!({"sessionId": "fake-1", "toolCall": tool(), "options": [{"optionId": "y", "name": "Y", "kind": "allow_once"}]});
-    let mut s = Server::ready(&json!({"session/new": [
-        [{"default": true}],
-        [{"default": true}, {"ask": {"method": "session/request_permission", "params": params}}],
-    ]}));
-    s.prompt("go");
-    s.ensure("other");
-    s.await_chunk("default", |c| c["type"] == "tool-approval-response");
-    let id = s.send_prompt("default", "go");
-    let shown = s.unprompted("default");
-    s.turn(&id);
-    let of = |kind: &str| shown.iter().find(|c| c["type"] == kind).unwrap();
-    assert_eq!(of("data-permission")["data"]["toolCallId"], "t");
-    assert_eq!(of("tool-approval-response")["approved"], true);
-    let log = s.finish().log;
-    assert_eq!(answers(&log)[0]["result"], selected("y"));
 }

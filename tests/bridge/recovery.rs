@@ -2,7 +2,7 @@
 
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
-use crate::harness::{FAKE_AGENT, World, calls};
+use crate::harness::{FAKE_AGENT, World};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
@@ -179,62 +179,6 @@ fn restore_tries_the_strategies_the_agent_offers() {
 }
 
 #[test]
-fn only_a_refusal_of_a_resume_leads_to_a_load() {
-    let error = |code: i64, said: &str| json!({"error": {"code": code, "message": said}});
-    // (answer to `session/resume`, kind of the error, whether `session/load` follows)
-    for (resume, kind, loads) in [
-        (error(-32002, "no such session"), "session", true),
-        (error(-32603, "Internal error"), "session", true),
-        (json!({"reply": 7}), "malformed", true),
-        // The agent may well have the session.
-        (
-            error(-32000, "Authentication required"),
-            "authRequired",
-            false,
-        ),
-        (
-            error(-32603, "connect ECONNREFUSED 10.0.0.1:443"),
-            "network",
-            false,
-        ),
-        (json!({"exit": 9}), "agentExited", false),
-    ] {
-        let script = json!({
-            "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
-                "loadSession": true, "sessionCapabilities": {"resume": {}},
-            }}}]],
-            "session/resume": [[resume]],
-            "session/load": run(Reaction::Repeats),
-            "session/prompt": [[say("answer"), end("end_turn")]],
-        });
-        let mut s = Server::reconnected(&[], &script, &script);
-        if loads {
-            let recovery = s.ensure("default")["recovery"].clone();
-            assert_eq!(recovery["rung"], "load", "{kind}");
-            assert_eq!(kinds(&recovery), [format!("resume {kind}")]);
-        } else {
-            let error = s.call_error("session/ensure", &json!({}));
-            assert_eq!(error["data"]["kind"], kind, "{error}");
-        }
-        if kind == "agentExited" {
-            s.agent_states(&["disconnected"]);
-        }
-        let log = s.world.log();
-        let count = |method| calls(&log, method).len();
-        // `session/new` was called before the reconnection.
-        assert_eq!(
-            [
-                count("session/resume"),
-                count("session/load"),
-                count("session/new")
-            ],
-            [1, usize::from(loads), 1],
-            "{kind}"
-        );
-    }
-}
-
-#[test]
 fn requested_strategy_that_fails_is_an_error() {
     let mut s = restarted(Reaction::Refuses, Reaction::NotOffered, None);
     let error = s.call_error("session/ensure", &json!({"strategy": "resume"}));
@@ -261,29 +205,6 @@ fn requested_strategy_that_fails_is_an_error() {
 }
 
 #[test]
-fn session_in_the_agents_list_is_not_replaced() {
-    let listed = json!([{"sessionId": "fake-1", "cwd": "/"}]);
-    let mut s = restarted(Reaction::Refuses, Reaction::Refuses, Some(listed));
-    let error = s.call_error("session/ensure", &json!({}));
-    assert_eq!(error["data"]["kind"], "session");
-    assert!(
-        error["message"].as_str().unwrap().contains("still lists"),
-        "{error}"
-    );
-    assert_eq!(
-        s.call("session/ensure", &json!({"strategy": "new"}))["recovery"]["memory"],
-        "lost"
-    );
-
-    let mut s = restarted(
-        Reaction::Refuses,
-        Reaction::Refuses,
-        Some(json!([{"sessionId": "other"}])),
-    );
-    assert_eq!(s.ensure("default")["recovery"]["rung"], "new");
-}
-
-#[test]
 fn prompt_after_a_crash_restores_agent_and_session() {
     let world = Server::initialized(&[]);
     let mark = world.world.dir.join("crashed");
@@ -302,45 +223,6 @@ fn prompt_after_a_crash_restores_agent_and_session() {
     assert_eq!(turn.one("data-recovery")["data"]["rung"], "resume");
     s.agent_states(&["starting", "ready"]);
     assert_ne!(s.call("agent/status", &json!({}))["pid"], agent["pid"]);
-}
-
-#[test]
-fn agent_that_keeps_crashing_is_not_restarted() {
-    let mut s = Server::ready(&json!({"session/prompt": [[{"exit": 9}]]}));
-    for _ in 0..4 {
-        assert_eq!(s.prompt("go").summary["errors"][0]["kind"], "agentExited");
-    }
-    let error = s.call_error("session/prompt", &json!({"message": "x"}));
-    assert_eq!(error["data"]["kind"], "agentExited");
-    assert!(
-        error["message"].as_str().unwrap().contains("agent/connect"),
-        "{error}"
-    );
-    s.agent_states(&[
-        "disconnected",
-        "starting",
-        "ready",
-        "disconnected",
-        "starting",
-        "ready",
-    ]);
-    s.agent_states(&["disconnected", "starting", "ready", "disconnected"]);
-    s.connect(&json!({}));
-    assert_eq!(s.prompt("back").summary["text"], "back");
-}
-
-#[test]
-fn prompt_queued_behind_an_opening_can_be_cancelled() {
-    let mut s = Server::initialized(&[]);
-    s.connect(&json!({"session/new": [[{"wait": "session/cancel"}, {"default": true}]]}));
-    let opened = s.send("session/ensure", &json!({}));
-    let id = s.send_prompt("default", "x");
-    assert_eq!(s.call("session/cancel", &json!({}))["cancelled"], true);
-    assert_eq!(s.error(&id)["data"]["kind"], "cancelled");
-    // The agent is not involved, since it never received the prompt.
-    s.call("agent/disconnect", &json!({}));
-    assert_eq!(s.error(&opened)["data"]["kind"], "cancelled");
-    s.agent_states(&["stopping", "disconnected"]);
 }
 
 #[test]

@@ -4,9 +4,8 @@
 use crate::harness::run::Run;
 use crate::harness::server::{Server, Turn};
 use crate::harness::steps::{end, say, think, tool};
-use crate::harness::{FAKE_AGENT, LIMIT, calls};
+use crate::harness::{FAKE_AGENT, calls};
 use serde_json::{Value, json};
-use std::time::Instant;
 
 const UNAVAILABLE: &str =
     "The AI service is temporarily unavailable. Please try again in a moment.";
@@ -80,49 +79,6 @@ fn lasting_transient_error_has_a_message_for_users() {
 }
 
 #[test]
-fn turn_is_not_retried_without_consent_or_a_transient_error() {
-    let used = tool("t", &json!({"title": "x", "status": "in_progress"}));
-    let error = fails("Overloaded");
-    let half = say("The capital of France is");
-    let lasting = fails("500 authentication_error");
-    let yes = json!({"retry": true});
-    // (steps of the agent, permissions of the client, part of the message, text of the summary)
-    let cases = [
-        (vec![error.clone()], json!({}), "Overloaded", ""),
-        (
-            vec![error.clone()],
-            json!({"retryAfterOutput": true}),
-            "Overloaded",
-            "",
-        ),
-        (vec![used, error.clone()], yes.clone(), UNAVAILABLE, ""),
-        (
-            vec![half, error],
-            yes.clone(),
-            UNAVAILABLE,
-            "The capital of France is",
-        ),
-        (vec![lasting], yes.clone(), "authentication_error", ""),
-        (vec![fails("took 1500 ms")], yes, "took 1500 ms", ""),
-    ];
-    for (steps, allowed, message, text) in cases {
-        let mut s = Server::ready(&json!({"session/prompt": [steps]}));
-        let turn = send(&mut s, &allowed);
-        assert_eq!((prompts(&s), &turn.summary["attempts"]), (1, &json!(1)));
-        let told = turn.summary["errors"][0]["message"].as_str().unwrap();
-        assert!(told.contains(message), "{told}");
-        assert_eq!(turn.summary["text"], text);
-        assert!(turn.of("data-notice").is_empty());
-    }
-    // The text of a successful answer is not examined.
-    let mut s =
-        Server::ready(&json!({"session/prompt": [[say("529 overloaded"), end("end_turn")]]}));
-    let turn = send(&mut s, &json!({"retry": true}));
-    assert_eq!(turn.summary["text"], "529 overloaded");
-    assert_eq!(turn.summary["attempts"], 1);
-}
-
-#[test]
 fn only_service_errors_are_retried() {
     let broken = r#"{"jsonrpc":"2.0","id":{id},"result":{"note":"overloaded""#;
     let sign_in = json!({"error": {"code": -32000, "message": "overloaded"}});
@@ -181,39 +137,6 @@ fn printed_error_of_a_failed_turn_is_retried() {
         turn.summary["errors"][0]["data"]["cause"]["data"]["raw"],
         "Overloaded"
     );
-}
-
-#[test]
-fn cancel_ends_a_retry_pause_at_once() {
-    let mut s = Server::ready(
-        &json!({"session/prompt": [[fails("Overloaded")], [say("back"), end("end_turn")]]}),
-    );
-    let id = s.send("session/prompt", &json!({"message": "go", "retry": true}));
-    s.await_chunk("default", |c| c["type"] == "data-notice");
-    let other = s.call("session/cancel", &json!({"turnId": "another"}));
-    assert_eq!(other["cancelled"], false);
-    assert_eq!(s.call("session/cancel", &json!({}))["cancelled"], true);
-    let turn = s.turn(&id);
-    assert_eq!(turn.summary["stopReason"], "cancelled");
-    assert_eq!(turn.summary["metadata"]["cancelRequested"], true);
-    assert_eq!((prompts(&s), &turn.summary["attempts"]), (1, &json!(1)));
-    // The agent has nothing to cancel, and would apply a cancel to the next prompt.
-    assert_eq!(s.prompt("again").summary["text"], "back");
-    assert!(calls(&s.world.log(), "session/cancel").is_empty());
-}
-
-#[test]
-fn agent_exit_during_a_retry_pause_ends_the_turn() {
-    let mut s = Server::ready(&json!({
-        "session/prompt": [[fails("Overloaded")]],
-        "session/new": [[{"default": true}], [{"exit": 3}]],
-    }));
-    let id = s.send("session/prompt", &json!({"message": "go", "retry": true}));
-    s.await_chunk("default", |c| c["type"] == "data-notice");
-    s.call_error("session/ensure", &json!({"sessionId": "other"}));
-    let turn = s.turn(&id);
-    assert_eq!(turn.summary["errors"][0]["kind"], "agentExited");
-    s.agent_states(&["disconnected"]);
 }
 
 #[test]
@@ -333,81 +256,6 @@ fn missing_session_is_replaced_within_the_turn() {
             .collect();
         assert_eq!(sent[2..], ["fresh", "fresh"]);
     }
-}
-
-#[test]
-fn refusal_without_evidence_ends_the_turn() {
-    let listed = json!([[{"reply": {"sessions": [{"sessionId": "fake-1"}]}}]]);
-    let silent = json!([[{"error": {"code": -32603, "message": "no list"}}]]);
-    let absent = json!([[{"reply": {"sessions": []}}]]);
-    let refuses = json!([end("refusal")]);
-    let talks = json!([say("no"), end("refusal")]);
-    for (answer, list) in [
-        (&refuses, None),
-        (&refuses, Some(listed)),
-        (&refuses, Some(silent)),
-        (&talks, Some(absent)),
-    ] {
-        let mut s = restored_session(&json!([answer, hello()]), list, &json!({}));
-        s.ensure("default");
-        let turn = s.prompt("two");
-        assert_eq!(turn.summary["stopReason"], "refusal");
-        assert_eq!(turn.summary["attempts"], 1);
-        assert_eq!(turn.of("data-recovery").len(), 1);
-        assert_eq!(s.ensure("default")["recovery"]["rung"], "live");
-    }
-}
-
-#[test]
-fn missing_session_is_replaced_only_if_allowed() {
-    // A requested strategy permits no other.
-    let mut s = restored_session(&json!([gone(), hello()]), None, &json!({}));
-    s.call("session/ensure", &json!({"strategy": "resume"}));
-    let turn = s.prompt("two");
-    assert_eq!(turn.summary["errors"][0]["kind"], "sessionNotFound");
-    assert_eq!(turn.summary["attempts"], 1);
-
-    // A session that was not restored cannot be stale.
-    let mut s = Server::ready(&json!({"session/prompt": [gone(), hello()]}));
-    let turn = s.prompt("x");
-    assert_eq!(turn.summary["errors"][0]["kind"], "sessionNotFound");
-
-    // The agent began an answer, so the session existed.
-    let began = json!([think("hm"), gone()[0]]);
-    let mut s = restored_session(&json!([began, hello()]), None, &json!({}));
-    s.ensure("default");
-    assert_eq!(s.prompt("two").summary["attempts"], 1);
-}
-
-#[test]
-fn failed_replacement_ends_the_turn() {
-    let none = json!({"session/new": [[{"error": {"code": -32603, "message": "no more"}}]]});
-    let mut s = restored_session(&json!([gone(), hello()]), None, &none);
-    s.ensure("default");
-    let error = &s.prompt("two").summary["errors"][0];
-    assert!(
-        error["message"].as_str().unwrap().contains("no more"),
-        "{error}"
-    );
-    let before = error["data"]["before"].as_str().unwrap();
-    assert!(before.contains("Resource not found"), "{error}");
-
-    // A cancel does not wait for the new session.
-    let slow =
-        json!({"session/new": [[{"wait": "session/list"}, {"reply": {"sessionId": "fresh"}}]]});
-    let mut s = restored_session(&json!([gone(), hello()]), None, &slow);
-    s.ensure("default");
-    let id = s.send_prompt("default", "two");
-    s.await_chunk("default", |c| c["type"] == "data-recovery");
-    let since = Instant::now();
-    while calls(&s.world.log(), "session/new").len() < 2 {
-        assert!(since.elapsed() < LIMIT, "no new session was asked for");
-        std::thread::yield_now();
-    }
-    assert_eq!(s.call("session/cancel", &json!({}))["cancelled"], true);
-    assert_eq!(s.turn(&id).summary["stopReason"], "cancelled");
-    s.call("agent/disconnect", &json!({}));
-    s.agent_states(&["stopping", "disconnected"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Sessions: identified by the client's ids, many at once on one agent.
 
 use crate::harness::server::{Id, Server, Turn};
-use crate::harness::steps::{end, say, tool, tool_change, until_cancelled};
+use crate::harness::steps::{end, say, tool, tool_change};
 use crate::harness::{calls, counted};
 use serde_json::{Value, json};
 
@@ -71,35 +71,6 @@ fn ensure_twice_at_once_opens_one_session() {
 }
 
 #[test]
-fn failed_opening_can_be_retried() {
-    let mut s = Server::initialized(&[]);
-    s.connect(&json!({"session/new": [
-        [{"error": {"code": -32603, "message": "Internal error", "data": {"details": "no such folder"}}}],
-        [{"reply": {}}],
-        [{"reply": {"sessionId": 5}}],
-        [{"reply": null}],
-        [{"default": true}],
-    ]}));
-    let error = s.call_error("session/ensure", &json!({}));
-    assert_eq!(error["code"], -32013);
-    assert_eq!(error["data"]["kind"], "session");
-    assert!(
-        error["message"]
-            .as_str()
-            .unwrap()
-            .contains("no such folder")
-    );
-    for raw in ["{}", r#"{"sessionId":5}"#, "null"] {
-        let error = s.call_error("session/ensure", &json!({}));
-        assert_eq!(error["code"], -32016, "{raw}");
-        assert_eq!(error["data"]["kind"], "malformed", "{raw}");
-        assert_eq!(error["data"]["raw"], raw);
-    }
-    s.ensure("default");
-    assert_eq!(s.prompt("hi").summary["text"], "hi");
-}
-
-#[test]
 fn many_sessions_share_one_agent() {
     const SESSIONS: usize = 8;
     const ROUNDS: u64 = 20;
@@ -133,36 +104,6 @@ fn many_sessions_share_one_agent() {
         );
     }
     assert_eq!(calls(&s.finish().log, "initialize").len(), 1);
-}
-
-#[test]
-fn busy_session_refuses_a_second_prompt_on_request() {
-    let mut s = Server::ready(
-        &json!({"session/prompt": [[say("working"), until_cancelled()[0], until_cancelled()[1]]]}),
-    );
-    let id = s.send(
-        "session/prompt",
-        &json!({"message": "1", "turnId": "first"}),
-    );
-    s.await_chunk("default", |c| c["delta"] == "working");
-    let error = s.call_error(
-        "session/prompt",
-        &json!({"message": "2", "whenBusy": "reject"}),
-    );
-    assert_eq!(error["code"], -32020);
-    assert_eq!(error["data"]["kind"], "busy");
-    assert_eq!(error["data"]["turnId"], "first");
-    // Another session is not busy.
-    s.ensure("other");
-    let other = s.send_prompt("other", "x");
-    s.await_chunk("other", |c| c["delta"] == "working");
-    for session in ["default", "other"] {
-        let cancel = s.call("session/cancel", &json!({"sessionId": session}));
-        assert_eq!(cancel["cancelled"], true);
-    }
-    assert_eq!(s.turn(&id).summary["turnId"], "first");
-    s.turn(&other);
-    assert_eq!(calls(&s.finish().log, "session/prompt").len(), 2);
 }
 
 #[test]
@@ -347,22 +288,6 @@ fn agent_can_reconnect_after_a_disconnect() {
 }
 
 #[test]
-fn disconnect_in_a_turn_cancels_it() {
-    let mut s = Server::ready(
-        &json!({"session/prompt": [[say("x"), until_cancelled()[0], until_cancelled()[1]]]}),
-    );
-    let id = s.send_prompt("default", "x");
-    s.await_chunk("default", |c| c["delta"] == "x");
-    let gone = s.send("agent/disconnect", &json!({}));
-    let again = s.send("agent/disconnect", &json!({}));
-    assert_eq!(s.turn(&id).summary["stopReason"], "cancelled");
-    assert_eq!(s.result(&gone), json!({}));
-    assert_eq!(s.result(&again), json!({}));
-    s.agent_states(&["stopping", "disconnected"]);
-    assert_eq!(calls(&s.finish().log, "session/cancel").len(), 1);
-}
-
-#[test]
 fn unusable_lines_are_counted_in_the_status() {
     let mut s = Server::initialized(&["--max-line", "64K"]);
     let status = s.connect(&json!({"session/prompt": [[
@@ -387,21 +312,6 @@ fn unusable_lines_are_counted_in_the_status() {
     );
 }
 
-/// Some agents send updates of a session before they answer the call that opens it.
-#[test]
-fn state_before_the_opening_answer_is_kept() {
-    let commands = json!([{"name": "init", "description": "d"}]);
-    let mut s = Server::initialized(&[]);
-    s.waive("session/state");
-    s.connect(&json!({"session/new": [[
-        {"update": {"sessionUpdate": "available_commands_update", "availableCommands": commands}},
-        {"default": true},
-    ]]}));
-    s.ensure("default");
-    assert_eq!(s.prompt("x").summary["text"], "x");
-    assert_eq!(s.ensure("default")["state"]["availableCommands"], commands);
-}
-
 #[test]
 fn a_prompt_as_a_notification_is_a_turn_without_an_answer() {
     let mut s = Server::ready(&json!({}));
@@ -411,18 +321,6 @@ fn a_prompt_as_a_notification_is_a_turn_without_an_answer() {
     crate::harness::stream::check(&chunks).unwrap();
     assert!(chunks.iter().any(|c| c["delta"] == "quiet"));
     assert_eq!(s.prompt("loud").summary["text"], "loud");
-}
-
-#[test]
-fn agent_session_id_used_twice_is_refused() {
-    let mut s = Server::initialized(&[]);
-    s.connect(&json!({"session/new": [[{"reply": {"sessionId": "same"}}]]}));
-    s.ensure("a");
-    // Updates of two such sessions could not be distinguished.
-    let error = s.call_error("session/ensure", &json!({"sessionId": "b"}));
-    assert_eq!(error["data"]["kind"], "malformed");
-    let id = s.send_prompt("a", "to a");
-    assert_eq!(s.turn(&id).summary["text"], "to a");
 }
 
 #[test]
@@ -438,19 +336,4 @@ fn updates_for_sessions_of_an_earlier_agent_are_ignored() {
     assert_eq!(s.ensure("b")["agentSessionId"], "fake-1");
     let id = s.send_prompt("b", "x");
     assert_eq!(s.turn(&id).summary["text"], "right");
-}
-
-#[test]
-fn connect_waits_for_the_stopping_agent() {
-    let mut s = Server::initialized(&[]);
-    let command = |script: &Value| {
-        let agent = env!("CARGO_BIN_EXE_fake-agent");
-        json!({"command": agent, "args": [script.to_string()]})
-    };
-    let two = json!({"initialize": [[{"reply": {"protocolVersion": 2}}]], "eof": [{"sleep": 200}]});
-    let failed = s.call_error("agent/connect", &command(&two));
-    assert_eq!(failed["data"]["kind"], "initialize");
-    let good = s.call("agent/connect", &command(&json!({})));
-    assert_eq!(good["state"], "ready");
-    s.agent_states(&["starting", "stopping", "disconnected", "starting", "ready"]);
 }

@@ -147,31 +147,6 @@ fn session_requires_its_requested_mode_and_model() {
 }
 
 #[test]
-fn agent_without_modes_refuses_a_mode() {
-    let mut s = Server::ready(&json!({}));
-    let error = s.call_error(
-        "session/ensure",
-        &json!({"sessionId": "b", "options": {"mode": "plan"}}),
-    );
-    assert_eq!(error["data"]["field"], "options.mode", "{error}");
-    assert_eq!(error["data"]["choices"], json!([]), "{error}");
-}
-
-#[test]
-fn queued_prompt_fails_with_the_refused_mode() {
-    let mut s = Server::initialized(&[]);
-    s.connect(&script(&json!({})));
-    let ensure = s.send("session/ensure", &json!({"options": {"mode": "agent"}}));
-    let prompt = s.send_prompt("default", "go");
-    assert_eq!(s.error(&ensure)["data"]["kind"], "invalidParams");
-    assert_eq!(s.error(&prompt)["data"]["kind"], "invalidParams");
-    // A refused call does not affect the next one.
-    let state = s.ensure("default")["state"].clone();
-    assert_eq!(state["modes"]["currentModeId"], "build");
-    assert!(!methods(&s.finish().log).contains(&"session/prompt"));
-}
-
-#[test]
 fn restored_session_requires_new_settings_and_reports_old_ones() {
     let mut s = Server::initialized(&[]);
     let mark = s.world.dir.join("mark");
@@ -196,35 +171,6 @@ fn restored_session_requires_new_settings_and_reports_old_ones() {
     assert_eq!(lost[0]["setting"], "mode");
     assert_eq!(lost[0]["value"], "plan");
     s.prompt("two");
-}
-
-#[test]
-fn ensure_of_a_live_session_reports_what_was_changed_since_it_was_opened() {
-    let mut s = Server::initialized(&[]);
-    let sets = json!([[{"reply": {}}]]);
-    s.connect(&script(&json!({"session/set_config_option": sets})));
-    s.waive("session/state");
-    let options = json!({"options": {"mode": "Plan", "model": "m2"}});
-    let changed =
-        |s: &mut Server| s.call("session/ensure", &options)["recovery"]["notRestored"].clone();
-    assert_eq!(changed(&mut s), json!([]));
-    assert_eq!(changed(&mut s), json!([]));
-    s.call("session/setMode", &json!({"mode": "build"}));
-    let now = changed(&mut s);
-    assert_eq!(now.as_array().unwrap().len(), 1, "{now}");
-    assert_eq!(
-        (&now[0]["setting"], &now[0]["value"]),
-        (&json!("mode"), &json!("Plan"))
-    );
-    assert!(
-        now[0]["message"].as_str().unwrap().contains("\"build\""),
-        "{now}"
-    );
-    s.call("session/setModel", &json!({"model": "m1"}));
-    assert_eq!(changed(&mut s).as_array().unwrap().len(), 2);
-    s.call("session/setMode", &json!({"mode": "plan"}));
-    s.call("session/setModel", &json!({"model": "m2"}));
-    assert_eq!(changed(&mut s), json!([]));
 }
 
 #[test]

@@ -108,18 +108,6 @@ fn session_survives_a_restart_of_acpipe() {
 }
 
 #[test]
-fn prompt_restores_a_stored_session() {
-    let script = resuming(&json!([[say("one"), end("end_turn")]]));
-    let (mut s, args) = serve(World::new(), &script);
-    s.ensure("default");
-    s.prompt("first");
-    let mut s = again(s, &args);
-    let turn = s.prompt("second");
-    assert_eq!(turn.one("data-recovery")["data"]["rung"], "resume");
-    s.finish();
-}
-
-#[test]
 fn ended_turn_is_replayed_for_a_repeated_turn_id() {
     let script = resuming(&json!([[say("one"), end("end_turn")]]));
     let (mut s, args) = serve(World::new(), &script);
@@ -510,50 +498,4 @@ fn lost_history_stays_or_is_archived_on_request() {
         assert_eq!(archive.count(), archived, "{options:?}");
         s.finish();
     }
-}
-
-#[test]
-fn recreated_session_is_closed_first() {
-    let script = resuming(&json!([[say("one"), end("end_turn")]]));
-    let (mut s, _) = serve(World::new(), &script);
-    s.ensure("default");
-    s.prompt("first");
-    let new = s.call("session/ensure", &json!({"strategy": "new"}));
-    assert_eq!(new["recovery"]["memory"], "lost");
-    let end = s.finish();
-    assert_eq!(calls(&end.log, "session/close").len(), 1);
-}
-
-#[test]
-fn session_with_a_background_turn_can_be_cleared_and_closed() {
-    let late = json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update":
-        {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "late"}}}}});
-    let mut script = resuming(&json!([[end("end_turn")]]));
-    script["session/new"] = json!([[{"default": true}], [{"default": true}, late]]);
-    let (mut s, _) = serve(World::new(), &script);
-    s.ensure("default");
-    for (other, method) in [("a", "message/clear"), ("b", "session/close")] {
-        s.ensure(other);
-        s.await_chunk("default", |chunk| chunk["type"] == "text-delta");
-        s.call(method, &json!({}));
-        assert_eq!(s.unprompted("default").last().unwrap()["type"], "finish");
-    }
-    s.finish();
-}
-
-#[test]
-fn title_outside_of_a_turn_is_stored_at_close() {
-    let title = json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update":
-        {"sessionUpdate": "session_info_update", "title": "later"}}}});
-    let mut script = resuming(&json!([[say("one"), end("end_turn")]]));
-    script["session/new"] = json!([[{"default": true}], [{"default": true}, title]]);
-    let (mut s, _) = serve(World::new(), &script);
-    s.ensure("default");
-    s.prompt("first");
-    s.ensure("other");
-    assert_eq!(s.notification("session/state")["state"]["title"], "later");
-    s.call("session/close", &json!({}));
-    let info = s.call("session/get", &json!({}));
-    assert_eq!(info["title"], "later");
-    s.finish();
 }

@@ -109,23 +109,6 @@ fn lists_hold_for_every_agent_of_an_editor() {
     peer.wait().unwrap();
 }
 
-#[test]
-fn allowed_tools_of_a_stored_session_do_not_count_for_a_run_without_them() {
-    let world = World::new();
-    let (script, _) = prepared(&world);
-    let allowing = ["--allow-tool", "Bash", "--permissions", "deny"];
-    let (with, without) = (&allowing[..], &allowing[2..]);
-    for (options, want) in [(with, "y"), (without, "n"), (with, "y"), (without, "n")] {
-        let before = chosen_options(&world.log()).len();
-        let line = ["run", "--session", "s", "go", "--", FAKE_AGENT, &script];
-        let line = [&line[..1], options, &line[1..]].concat();
-        world.acpipe(&line).output().unwrap();
-        let log = world.log();
-        let chosen = chosen_options(&log);
-        assert_eq!(chosen[before..], [want, "n"], "{options:?}");
-    }
-}
-
 /// The CLI of Claude Code enforces the list of refused tools.
 #[test]
 fn claude_code_gets_the_refused_tools_in_every_session() {

@@ -162,22 +162,6 @@ fn parallel_tool_calls_stay_separate() {
 }
 
 #[test]
-fn diffs_are_kept_whole() {
-    let diff = json!([{"type": "diff", "path": "/a.rs", "oldText": "x\n", "newText": "y\n"}]);
-    let turn = play(&[
-        tool(
-            "t",
-            &json!({"kind": "edit", "status": "pending", "rawInput": {"path": "/a.rs"}, "content": diff}),
-        ),
-        tool_change("t", &json!({"status": "completed"})),
-        end("end_turn"),
-    ]);
-    let input = turn.one("tool-input-available");
-    assert_eq!(input["toolMetadata"]["acp"]["content"], diff);
-    assert_eq!(turn.one("tool-output-available")["output"]["content"], diff);
-}
-
-#[test]
 fn terminals_that_the_agent_runs_are_shown() {
     let meta = |part: Value| json!({"_meta": part});
     let turn = play(&[

@@ -79,20 +79,6 @@ fn ledger(world: &World) -> Vec<Value> {
 }
 
 #[test]
-fn rule_denies_by_title_and_text_alone() {
-    for (entry, want) in [
-        ("Bash", ["n", "n"]),
-        ("Bash(uname:*)", ["n", "y"]),
-        ("Bash(rm:*)", ["y", "y"]),
-    ] {
-        let script = turn(&[kimi("uname -a"), kimi("echo hi")]);
-        let run = Run::new(&["run", "--disallow-tool", entry]).script(&script);
-        let outcome = run.arg("go").go().expect(0);
-        assert_eq!(chosen_options(&outcome.log), want, "{entry}");
-    }
-}
-
-#[test]
 fn permission_request_for_an_unknown_call_matches_the_open_one() {
     let parts = [
         request_for_unknown_call("a", "echo hi"),
@@ -178,24 +164,6 @@ fn facts_of_a_policy_answered_request_are_kept() {
     assert_eq!(ledger(&world)[0]["toolCall"], want);
 }
 
-#[test]
-fn a_long_question_is_cut_with_a_mark() {
-    let long = "x".repeat(100_000);
-    let question = ask(
-        &json!({"toolCallId": "q", "kind": "think", "content": text(&long)}),
-        OPTIONS,
-    );
-    let world = World::new();
-    run(&world, &["run"], &turn(&[vec![question]]));
-    let entry = &ledger(&world)[0]["toolCall"];
-    let kept = entry["content"][0]["content"]["text"].as_str().unwrap();
-    assert!(
-        kept.len() < 5000 && kept.ends_with(" bytes more)"),
-        "{}",
-        kept.len()
-    );
-}
-
 /// Steps of a tool call without a permission request.
 fn unrequested_tool(id: &str, call: &Value) -> Vec<Value> {
     vec![
@@ -274,28 +242,6 @@ fn tool_that_runs_outside_the_turn_is_reported_by_a_run() {
         let stdout = String::from_utf8_lossy(&outcome.stdout);
         assert!(!stdout.contains("rm x"), "{stdout}");
     }
-}
-
-#[test]
-fn asked_tool_is_not_reported_as_unasked_and_a_refused_terminal_covers_no_call() {
-    let call = json!({"title": "sh", "kind": "execute", "rawInput": {"command": "ls /"}});
-    let created = json!({"ask": {"method": "terminal/create",
-        "params": {"sessionId": "{session}", "command": "ls", "args": ["/"]}}});
-    let served = [
-        vec![tool("s", &call), created],
-        vec![tool_change("s", &json!({"status": "completed"}))],
-        request_for_unknown_call("p", "ls /tmp"),
-    ];
-    let run = Run::new(&["run", "--serve", "terminal", "--permissions", "deny"]);
-    let outcome = run.script(&turn(&served)).arg("go").go().expect(0);
-    let reported = outcome.stderr.lines();
-    let reported = reported.filter(|line| line.contains("without asking"));
-    let reported: Vec<&str> = reported.collect();
-    assert!(
-        matches!(reported[..], [line] if line.contains("execute: ls /;")),
-        "{}",
-        outcome.stderr
-    );
 }
 
 /// A question to the user sent as a permission request, as Qwen Code does.

@@ -27,53 +27,6 @@ fn notices(client: &Client, session: &str, title: &str) -> usize {
 }
 
 #[test]
-fn open_request_is_judged_by_the_permissions_of_a_client_that_takes_over_the_turn() {
-    let world = World::new();
-    let tool = json!({"toolCallId": "edit", "title": "Edit", "kind": "edit"});
-    let question = ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")]);
-    let script = world.script(&json!({"session/prompt": [[question, end("end_turn")]]}));
-    let rules = "[[permissions.rules]]\neffect = \"deny\"\nkind = \"edit\"\n";
-    let rule = world.file("rule.toml", rules);
-    let daemon = Daemon::start_in(world, &[]);
-    let agent = ["--", FAKE_AGENT, script.as_str()];
-    let cases = [
-        (["--permissions", "deny"], "no"),
-        (["--config", rule.as_str()], "no"),
-        (["--disallow-tool", "Edit"], "no"),
-        (["--permissions", "approve"], "yes"),
-    ];
-    for (n, (options, want)) in cases.into_iter().enumerate() {
-        let id = format!("s{n}");
-        let mut owner = daemon.client(&[&["--permissions", "ask"], &agent[..]].concat());
-        owner.ensure(&id);
-        let mut other = daemon.client(&[&["--permissions", "approve"], &agent[..]].concat());
-        other.call("session/attach", &json!({"sessionId": id}));
-        let prompt = json!({"sessionId": id, "message": "go", "turnId": id});
-        owner.send("session/prompt", &prompt);
-        let request = other.next("permission/request");
-        drop(owner);
-        other.next("session/presence");
-        let mut taker = daemon.client(&[&options[..], &agent[..]].concat());
-        let joined = taker.send("session/prompt", &prompt);
-        other.next("session/presence");
-        if want == "no" {
-            other.next("$/cancelRequest");
-        }
-        approve(&mut other, &request);
-        let summary = taker.answer(joined).unwrap();
-        assert_eq!(summary["result"]["stopReason"], "end_turn", "{summary}");
-        assert_eq!(chosen_options(&daemon.world.log())[n], want, "{options:?}");
-        let changed = notices(&taker, &id, "The permissions of this session changed");
-        assert_eq!(changed, usize::from(want == "no"), "{options:?}");
-    }
-    let ledger = daemon.run(&["permissions", "show", "s0", "--json"], 0);
-    let ledger = String::from_utf8(ledger.stdout).unwrap();
-    let why = "permissions \\\"deny\\\", since the permissions of this session changed";
-    assert!(ledger.contains(why), "{ledger}");
-    daemon.stop();
-}
-
-#[test]
 fn open_request_of_claude_is_judged_by_the_permissions_of_a_client_that_steers() {
     let world = World::new();
     let fake = format!("FAKE_CLAUDE={}", world.script(&json!({})));

@@ -8,15 +8,11 @@ use crate::harness::steps::{ask, end, say};
 use crate::harness::{FAKE_AGENT, FAKE_CLAUDE, World, chosen_options};
 use serde_json::{Value, json};
 
-/// Settings of a client: its options, and whether they allow the call of the test.
-const SETTINGS: [(&str, bool); 3] = [
-    (APPROVE, true),
-    (DENY, false),
-    // A rule against the call, above a mode that approves.
-    (RULE, false),
-];
+/// Settings of a client.
+const SETTINGS: [&str; 3] = [APPROVE, DENY, RULE];
 const APPROVE: &str = "approve";
 const DENY: &str = "deny";
+/// A rule against the call of the test, above a mode that approves.
 const RULE: &str = "rule";
 
 /// State of the session when the prompt comes.
@@ -57,7 +53,7 @@ impl House {
         let question = ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")]);
         let script =
             world.script(&json!({"session/prompt": [[question, say("done"), end("end_turn")]]}));
-        for (name, _) in SETTINGS {
+        for name in SETTINGS {
             let rules = match name {
                 RULE => {
                     "[permissions]\ndefault = \"approve\"\n[[permissions.rules]]\neffect = \"deny\"\nkind = [\"edit\"]\n"
@@ -144,33 +140,31 @@ impl House {
 fn prompt_in_a_session_of_others_runs_under_the_stricter_permissions() {
     let mut house = House::new();
     for stage in [Stage::Live, Stage::Resting, Stage::HandedOver] {
-        for (opener, opener_allows) in SETTINGS {
-            for (caller, caller_allows) in SETTINGS {
-                for face in [Face::Prompt, Face::Ensured, Face::Run, Face::Attach] {
-                    let id = format!("{stage:?}-{opener}-{caller}-{face:?}");
-                    let mut first = house.client(opener);
-                    first.ensure(&id);
-                    match stage {
-                        Stage::Resting => {
-                            first.call("agent/disconnect", &json!({}));
-                        }
-                        Stage::HandedOver => {
-                            let other = json!({"sessionId": id, "agent": "other"});
-                            first.call("session/ensure", &other);
-                        }
-                        Stage::Live => {}
+        // The hub's tests have all pairs of settings.
+        for (opener, caller) in [(APPROVE, RULE), (DENY, APPROVE), (APPROVE, APPROVE)] {
+            for face in [Face::Prompt, Face::Ensured, Face::Run, Face::Attach] {
+                let id = format!("{stage:?}-{opener}-{caller}-{face:?}");
+                let mut first = house.client(opener);
+                first.ensure(&id);
+                match stage {
+                    Stage::Resting => {
+                        first.call("agent/disconnect", &json!({}));
                     }
-                    house.prompt(face, &id, caller);
-                    // The run names its agent, which moves the session back. `attach` names none, and keeps that of the
-                    // session with its settings.
-                    let reopened = matches!(
-                        (stage, face),
-                        (Stage::Resting, Face::Ensured | Face::Run)
-                            | (Stage::HandedOver, Face::Run)
-                    );
-                    let want = caller_allows && (opener_allows || reopened);
-                    assert_eq!(house.allowed(), want, "{id}");
+                    Stage::HandedOver => {
+                        let other = json!({"sessionId": id, "agent": "other"});
+                        first.call("session/ensure", &other);
+                    }
+                    Stage::Live => {}
                 }
+                house.prompt(face, &id, caller);
+                // The run names its agent, which moves the session back. `attach` names none, and keeps that of the
+                // session with its settings.
+                let reopened = matches!(
+                    (stage, face),
+                    (Stage::Resting, Face::Ensured | Face::Run) | (Stage::HandedOver, Face::Run)
+                );
+                let want = caller == APPROVE && (opener == APPROVE || reopened);
+                assert_eq!(house.allowed(), want, "{id}");
             }
         }
     }
@@ -262,78 +256,6 @@ fn changes(client: &Client) -> Vec<&str> {
         .collect()
 }
 
-/// A session that was unloaded because it was idle is not a new one: who is attached learns of the change.
-#[test]
-fn change_of_permissions_is_shown_after_the_session_was_idle() {
-    let world = World::new();
-    let resumes = json!({"protocolVersion": 1, "agentCapabilities":
-        {"sessionCapabilities": {"resume": {}, "close": {}}}});
-    let script = world.script(&json!({
-        "initialize": [[{"reply": resumes}]],
-        "session/resume": [[{"reply": {}}]],
-    }));
-    let daemon = Daemon::start_in(world, &["--idle-timeout", "100ms"]);
-    let client =
-        |mode: &'static str| daemon.client(&["--permissions", mode, "--", FAKE_AGENT, &script]);
-    let (mut strict, mut weak) = (client(DENY), client(APPROVE));
-    let prompt = json!({"sessionId": "s", "message": "go"});
-    weak.ensure("s");
-    strict.call("session/prompt", &prompt);
-    strict.call("session/attach", &json!({"sessionId": "s"}));
-    while weak.next("agent/state")["params"]["state"] != "disconnected" {}
-    weak.call("session/prompt", &prompt);
-    strict.call("session/clients", &json!({"sessionId": "s"}));
-    for client in [&strict, &weak] {
-        let texts = changes(client);
-        let last = texts.last().expect("a notice");
-        let allows = "runs under permissions \"approve\", the one before it under";
-        assert!(last.contains(allows), "{texts:?}");
-    }
-    daemon.stop();
-}
-
-/// A turn that another client takes over or steers is restricted from then on, and not widened.
-#[test]
-fn turn_that_another_client_takes_over_runs_under_the_permissions_of_both() {
-    let world = World::new();
-    let tool = json!({"toolCallId": "edit", "title": "Edit", "kind": "edit"});
-    let question = ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")]);
-    let script = world.script(&json!({"session/prompt": [
-        [say("begun"), json!({"wait": "session/new"}), question, end("end_turn")],
-    ]}));
-    let daemon = Daemon::start_in(world, &[]);
-    let options = |mode: &'static str| ["--permissions", mode, "--", FAKE_AGENT, script.as_str()];
-    for (n, (owner, taker)) in [(APPROVE, DENY), (DENY, APPROVE), (APPROVE, APPROVE)]
-        .into_iter()
-        .enumerate()
-    {
-        let id = format!("{owner}-{taker}");
-        let mut opener = daemon.client(&options(APPROVE));
-        opener.ensure(&id);
-        let params = json!({"sessionId": id, "message": "go", "turnId": id});
-        let mut first = daemon.client(&options(owner));
-        first.send("session/prompt", &params);
-        opener.next("session/userMessage");
-        drop(first);
-        opener.next("session/presence");
-        let mut second = daemon.client(&options(taker));
-        second.call("session/attach", &json!({"sessionId": id}));
-        let taken = second.send("session/prompt", &params);
-        // The calls of a client are handled in order.
-        second.call("session/clients", &json!({"sessionId": id}));
-        // The agent goes on when it is asked for another session.
-        opener.ensure(&format!("{id}-other"));
-        second.answer(taken).unwrap();
-        let want = if owner == APPROVE && taker == APPROVE {
-            "yes"
-        } else {
-            "no"
-        };
-        assert_eq!(chosen_options(&daemon.world.log())[n], want, "{id}");
-    }
-    daemon.stop();
-}
-
 /// The receipt and the output name what the session has and the caller does not want.
 #[test]
 fn caller_learns_which_of_its_settings_a_live_session_does_not_have() {
@@ -412,27 +334,6 @@ fn caller_learns_which_of_its_settings_a_live_session_does_not_have() {
     daemon.stop();
 }
 
-/// The shorter limit of both ends the turn.
-#[test]
-fn prompt_in_a_session_of_others_has_the_shorter_time_limit() {
-    let world = World::new();
-    let script = world.script(&json!({"session/prompt": [[
-        say("begun"), json!({"wait": "session/cancel"}), end("cancelled"),
-    ]]}));
-    let daemon = Daemon::start_in(world, &[]);
-    let options = ["--", FAKE_AGENT, script.as_str()];
-    let mut opener = daemon.client(&options);
-    opener.ensure("s");
-    let limited = [&["--timeout", "prompt=200ms"], &options[..]].concat();
-    let mut client = daemon.client(&limited);
-    let prompt = json!({"sessionId": "s", "message": "go"});
-    let summary = client.call("session/prompt", &prompt);
-    let error = &summary["errors"][0];
-    assert_eq!(error["kind"], "timeout", "{summary}");
-    assert_eq!(error["data"]["waitedMs"], 200, "{summary}");
-    daemon.stop();
-}
-
 /// The daemon starts Claude Code so that it reports each tool, since any client can bring rules.
 #[test]
 fn rules_of_a_caller_apply_to_tools_that_claude_runs_unasked() {
@@ -461,71 +362,6 @@ fn rules_of_a_caller_apply_to_tools_that_claude_runs_unasked() {
         .collect();
     assert_eq!(decisions, [&Value::Null, &json!("deny")]);
     daemon.stop();
-}
-
-#[test]
-fn allowed_tools_of_a_registered_agent_do_not_count_for_other_clients() {
-    let mut house = House::new();
-    let options = json!({"allowedTools": ["Edit"]});
-    let own =
-        json!({"agent": "own", "command": FAKE_AGENT, "args": [house.script], "options": options});
-    let mut definer = house.client(DENY);
-    definer.call("agent/register", &own);
-    definer.call("session/ensure", &json!({"sessionId": "s", "agent": "own"}));
-    let prompt = json!({"sessionId": "s", "message": "go"});
-    definer.call("session/prompt", &prompt);
-    assert!(house.allowed());
-    for face in [Face::Prompt, Face::Attach] {
-        house.prompt(face, "s", DENY);
-        assert!(!house.allowed(), "{face:?}");
-    }
-    let mut other = house.client(DENY);
-    let ensure = json!({"sessionId": "t", "agent": "own"});
-    other.call("session/ensure", &ensure);
-    other.call(
-        "session/prompt",
-        &json!({"sessionId": "t", "message": "go"}),
-    );
-    assert!(!house.allowed());
-    house.daemon.stop();
-}
-
-/// The list of allowed tools counts only for the client that opened the session with it; that of refused tools is among
-/// the demands of a caller.
-#[test]
-fn tool_lists_of_a_session_do_not_count_for_a_caller_without_them() {
-    let mut house = House::new();
-    let allowing = json!({"sessionId": "s", "options": {"allowedTools": ["Edit"]}});
-    let prompt = json!({"sessionId": "s", "message": "go"});
-    let mut opener = house.client(DENY);
-    opener.call("session/ensure", &allowing);
-    opener.call("session/prompt", &prompt);
-    assert!(house.allowed());
-    let mut caller = house.client(DENY);
-    caller.call("session/ensure", &json!({"sessionId": "s"}));
-    caller.call("session/prompt", &prompt);
-    assert!(!house.allowed());
-    caller.call("session/ensure", &allowing);
-    caller.call("session/prompt", &prompt);
-    assert!(house.allowed());
-    house.client(APPROVE).ensure("t");
-    let (config, script) = (house.config(APPROVE), house.script.clone());
-    let refusing = [
-        "--config",
-        &config,
-        "--disallow-tool",
-        "Edit",
-        "--",
-        FAKE_AGENT,
-        &script,
-    ];
-    let mut caller = house.daemon.client(&refusing);
-    caller.call(
-        "session/prompt",
-        &json!({"sessionId": "t", "message": "go"}),
-    );
-    assert!(!house.allowed());
-    house.daemon.stop();
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Chat completions: requests, and what becomes of the answers.
 
-use super::server::{Endpoint, Step, json as json_response, stream_head};
+use super::server::{Endpoint, Step, stream_head};
 use super::{answer, connected, delta, request};
 use crate::harness::run::Run;
 use serde_json::{Value, json};
@@ -136,18 +136,6 @@ fn called_tools_are_shown_and_end_as_failed() {
     assert_eq!(turn.of("tool-output-error").len(), 1, "{types:?}");
     assert_eq!(turn.summary["toolCalls"][0]["name"], "look");
     assert_eq!(turn.summary["stopReason"], "tool_calls");
-}
-
-#[test]
-fn whole_answer_of_a_server_that_cannot_stream_is_shown() {
-    let body = json!({"id": "c", "choices": [{"index": 0, "finish_reason": "length",
-        "message": {"role": "assistant", "reasoning": "hm", "content": "all"}}]});
-    let endpoint = Endpoint::new(vec![json_response("200 OK", "", &body)]);
-    let mut s = connected(&endpoint, "openai", &[], &[]);
-    let turn = s.prompt("go");
-    assert_eq!(turn.text(), "all");
-    assert_eq!(turn.of("reasoning-delta")[0]["delta"], "hm");
-    assert_eq!(turn.last()["finishReason"], "length");
 }
 
 #[test]

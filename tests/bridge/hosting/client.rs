@@ -1,9 +1,6 @@
 //! Requests that a client serves, and requests that outlive their turn or process.
 
 use super::{TestProject, answers, ledger, run, terminal, want};
-use crate::harness::FAKE_AGENT;
-use crate::harness::server::{Framing, Server};
-use crate::harness::steps::end;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -70,37 +67,6 @@ fn client_answers_file_and_terminal_requests() {
 }
 
 #[test]
-fn forwarded_request_ends_with_its_requester() {
-    let request = |path: &str| {
-        json!({"frame": {"jsonrpc": "2.0", "id": "w", "method": "fs/read_text_file",
-               "params": {"sessionId": "{session}", "path": path}}})
-    };
-    let withdraw = json!({"notify": {"method": "$/cancel_request", "params": {"requestId": "w"}}});
-    for (last, by) in [(withdraw, "agent"), (json!({"exit": 3}), "end")] {
-        let place = TestProject::new();
-        let steps = [request(&place.path("x")), last];
-        let mut server = place.serve(&[], &json!({"fs": {"readTextFile": true}}), &steps);
-        server.waive("agent/state");
-        let prompt = server.send_prompt("default", "go");
-        let (id, _) = server.asked("fs/readTextFile");
-        assert_eq!(
-            server.notification("$/cancelRequest"),
-            json!({"id": id, "by": by})
-        );
-        // This answer is too late.
-        server.reply(&id, &json!({"content": "x"}));
-        server.turn(&prompt);
-        let log = server.finish().log;
-        let told = if by == "agent" {
-            vec![json!(-32800)]
-        } else {
-            Vec::new()
-        };
-        assert_eq!(answers(&log), told);
-    }
-}
-
-#[test]
 fn cancelled_turn_performs_only_cleanup_requests() {
     let place = TestProject::new();
     let path = place.path("x");
@@ -123,30 +89,4 @@ fn cancelled_turn_performs_only_cleanup_requests() {
     let exit = json!({"exitCode": null, "signal": "SIGTERM"});
     assert_eq!(answers(&log)[1..], [json!(-32800), json!({}), exit]);
     assert!(!fs::exists(path).unwrap());
-}
-
-#[test]
-fn per_session_process_gets_its_own_answers() {
-    let place = TestProject::new();
-    let path = place.path("x");
-    fs::write(&path, "text").unwrap();
-    let steps = [
-        want("fs/read_text_file", &json!({"path": path})),
-        json!({"echoAnswer": true}),
-        end("end_turn"),
-    ];
-    let mut server = Server::launch(place.world, &["--serve", "fs"], Framing::Lines, &[]);
-    server.initialize();
-    let script = server.world.script(&json!({"session/prompt": [steps]}));
-    let agent = json!({"command": FAKE_AGENT, "args": [script], "childPerSession": true});
-    server.call("agent/connect", &agent);
-    server.agent_states(&["starting", "ready"]);
-    server.call(
-        "session/ensure",
-        &json!({"sessionId": "default", "cwd": place.project}),
-    );
-    let turn = server.prompt("go");
-    let text = turn.summary["text"].as_str().unwrap();
-    assert!(text.contains("\"content\":\"text\""), "{text}");
-    server.finish();
 }

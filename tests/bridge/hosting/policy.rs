@@ -1,7 +1,6 @@
 //! Policy for files and terminals: allowed, denied and asked requests, and how they are shown and stored.
 
 use super::{TestProject, answers, ledger, run, want};
-use crate::harness::server::Server;
 use crate::harness::steps::tool;
 use serde_json::{Value, json};
 use std::fs;
@@ -30,26 +29,6 @@ fn denied_host_request_is_not_performed() {
     let end = server.finish();
     assert_eq!(answers(&end.log), [json!(-32603), json!(-32603)]);
     assert!(!fs::exists(path).unwrap() && !fs::exists(beside).unwrap());
-}
-
-#[test]
-fn tool_lists_of_a_session_apply_to_served_requests() {
-    let place = TestProject::new();
-    let (cwd, path) = (place.project.clone(), place.path("x"));
-    let mut server = place.serve(&["--serve", "terminal"], &json!({}), &[run("touch x")]);
-    let options = json!({"disallowedTools": ["Bash"]});
-    let own = json!({"sessionId": "own", "cwd": cwd, "options": options});
-    server.call("session/ensure", &own);
-    let id = server.send_prompt("own", "go");
-    let turn = server.turn(&id);
-    assert_eq!(turn.of("tool-output-denied").len(), 1);
-    let told = turn.of("data-permission");
-    assert_eq!(
-        told.last().unwrap()["data"]["rule"],
-        "disallowedTools \"Bash\""
-    );
-    server.finish();
-    assert!(!fs::exists(path).unwrap());
 }
 
 #[test]
@@ -113,39 +92,6 @@ fn allowed_host_request_is_in_the_ledger() {
         );
         assert_eq!(entry["rule"], "permissions \"approve\"");
     }
-    server.finish();
-}
-
-#[test]
-fn permission_answer_does_not_apply_to_another_request_with_its_id() {
-    let place = TestProject::new();
-    let path = place.path("x");
-    let session = "{session}";
-    let write = json!({"frame": {"jsonrpc": "2.0", "id": "w", "method": "fs/write_text_file",
-        "params": {"sessionId": session, "path": path, "content": "x"}}});
-    // The policy allows reads, so the client is asked only about the write.
-    let read = json!({"ask": {"id": "w", "method": "session/request_permission", "params": {
-        "sessionId": session, "toolCall": {"toolCallId": "t", "kind": "read", "title": "Read"},
-        "options": [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]}}});
-    let args = ["--serve", "fs", "--permissions", "reads"];
-    let steps = [write, read, json!({"wait": "session/cancel"})];
-    let mut server = place.serve(&args, &json!({"permissions": true}), &steps);
-    let prompt = server.send_prompt("default", "go");
-    let (id, _) = server.asked("permission/request");
-    let decided = |server: &Server, count| {
-        while ledger(server).len() < count {
-            std::thread::yield_now();
-        }
-    };
-    decided(&server, 1);
-    server.reply(
-        &id,
-        &json!({"outcome": {"outcome": "selected", "optionId": "reject"}}),
-    );
-    decided(&server, 2);
-    server.call("session/cancel", &json!({}));
-    server.turn(&prompt);
-    assert!(!fs::exists(path).unwrap());
     server.finish();
 }
 

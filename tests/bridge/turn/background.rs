@@ -1,8 +1,7 @@
 //! Messages outside of turns: updates of an agent without a prompt, or after its answer.
 
-use crate::harness::calls;
 use crate::harness::server::Server;
-use crate::harness::steps::{ask, end, say, tool, tool_change};
+use crate::harness::steps::{end, say, tool, tool_change};
 use serde_json::{Value, json};
 
 /// Runs a turn, then makes the agent send these updates for the first session, by a later `session/ensure`.
@@ -108,31 +107,6 @@ fn late_tool_updates_stay_out_of_the_next_turn() {
 }
 
 #[test]
-fn background_turn_can_be_cancelled() {
-    let mut s = Server::initialized(&[]);
-    s.connect(&json!({"session/new": [[
-        {"default": true},
-        said("on and on", "m"),
-        {"wait": "session/cancel"},
-        ask(&json!({"toolCallId": "t"}), &[("y", "allow_once")]),
-        tool_change("t", &json!({"status": "failed"})),
-    ]]}));
-    s.ensure("default");
-    s.await_chunk("default", |c| c["delta"] == "on and on");
-    let other = s.call("session/cancel", &json!({"turnId": "x"}));
-    assert_eq!(other["cancelled"], false);
-    assert_eq!(s.call("session/cancel", &json!({}))["cancelled"], true);
-    // The update of the failed call is the agent's last one.
-    s.await_chunk("default", |c| c["type"] == "data-tool-call");
-    let id = s.send_prompt("default", "next");
-    let message = s.unprompted("default");
-    let refused = |c: &&Value| c["data"]["approved"] == false;
-    assert_eq!(message.iter().filter(refused).count(), 1);
-    assert_eq!(s.turn(&id).summary["text"], "next");
-    assert_eq!(calls(&s.finish().log, "session/cancel").len(), 1);
-}
-
-#[test]
 fn late_usage_belongs_to_the_session() {
     let usage = |used: u32, cost: f64| json!({"sessionUpdate": "usage_update", "used": used, "size": 9, "cost": {"amount": cost, "currency": "USD"}});
     let mut s = Server::ready(&json!({
@@ -167,18 +141,4 @@ fn session_updates_start_no_message() {
     let notice = s.chunk_outside_turns("default");
     assert_eq!(notice["type"], "data-notice");
     assert_eq!(notice["data"]["title"], "T");
-}
-
-#[test]
-fn background_message_ends_with_the_agent() {
-    let late = json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update": said("late", "m2")["update"]}}});
-    let mut s = Server::ready(&json!({
-        "session/new": [[{"default": true}], [{"default": true}, late]],
-    }));
-    s.ensure("other");
-    s.await_chunk("default", |c| c["delta"] == "late");
-    s.call("agent/disconnect", &json!({}));
-    s.agent_states(&["stopping", "disconnected"]);
-    let message = s.unprompted("default");
-    assert_eq!(message.last().unwrap()["type"], "finish");
 }
