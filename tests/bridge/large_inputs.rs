@@ -39,7 +39,6 @@ fn large_tool_input_is_denied_in_bounded_memory() {
     let size = 6 * MIB;
     for (before, piece, after) in [
         (r#"{"command":"ls","x":["#, "1,", "1]}"),
-        (r#"{"command":"ls","x":["#, "\"a\",", "1]}"),
         (r#"{"command":"ls","x":["#, "[],", "1]}"),
         (r#"{"command":"ls","#, "\"a\":1,", "\"b\":1}"),
         (r#"{"command":""#, "a;", "\"}"),
