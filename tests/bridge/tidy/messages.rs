@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::LazyLock;
 use table::{AREAS, CONSTRUCTORS, FORWARDED, LOGS, NOT_FOLLOWED, REASONS, REFUSED};
 use text::{call, camel, is_followed, is_prose, placeholders};
 
@@ -111,8 +112,10 @@ impl Scan {
             if constructor.strict && source.callables.iter().any(is_own) {
                 continue;
             }
-            let calls: Vec<usize> = (0..source.tokens.len())
-                .filter_map(|at| call(source, at, &constructor.name))
+            let last = constructor.name.rsplit("::").next().unwrap_or_default();
+            let places = source.places.get(last).into_iter().flatten();
+            let calls: Vec<usize> = places
+                .filter_map(|at| call(source, *at, &constructor.name))
                 .collect();
             for open in calls {
                 derived.extend(self.read_call(file, open, constructor));
@@ -314,7 +317,9 @@ impl Scan {
                 matches!(source.word(*at), Some("const" | "static"))
                     && source.word(at + 1) == Some(name)
             };
-            let Some(at) = (0..source.tokens.len()).find(is_constant) else {
+            let places = source.places.get(name).into_iter().flatten();
+            let mut before = places.filter_map(|at| at.checked_sub(1));
+            let Some(at) = before.find(is_constant) else {
                 continue;
             };
             let end = (at..source.tokens.len()).find(|at| source.is(*at, ';'));
@@ -388,6 +393,9 @@ fn area(path: &str) -> &'static str {
     area.unwrap().1
 }
 
+/// The scan of all sources, which takes seconds.
+static SCAN: LazyLock<Scan> = LazyLock::new(scan);
+
 fn scan() -> Scan {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = program(root);
@@ -413,7 +421,7 @@ fn scan() -> Scan {
 
 #[test]
 fn error_messages_are_listed_in_the_docs() {
-    let page = page(&scan().texts);
+    let page = page(&SCAN.texts);
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     if std::env::var_os("UPDATE_MESSAGES").is_some() {
         fs::write(&file, &page).unwrap();
@@ -427,7 +435,7 @@ fn error_messages_are_listed_in_the_docs() {
 
 #[test]
 fn each_error_constructor_has_a_text() {
-    let unread = scan().unread;
+    let unread = &SCAN.unread;
     let listed = FORWARDED
         .iter()
         .map(|(file, argument)| ((*file).to_owned(), (*argument).to_owned()));
@@ -437,7 +445,7 @@ fn each_error_constructor_has_a_text() {
         missing.is_empty(),
         "no text found; use a literal, or add to FORWARDED: {missing:#?}"
     );
-    let stale: Vec<_> = listed.difference(&unread).collect();
+    let stale: Vec<_> = listed.difference(unread).collect();
     assert!(stale.is_empty(), "remove from FORWARDED: {stale:#?}");
 }
 
@@ -459,9 +467,9 @@ fn refused(texts: &Texts) -> Vec<String> {
 
 #[test]
 fn error_messages_use_plain_words() {
-    let texts = scan().texts;
+    let texts = &SCAN.texts;
     assert!(texts.len() > 300, "{}", texts.len());
-    let bad = refused(&texts);
+    let bad = refused(texts);
     assert!(
         bad.is_empty(),
         "say what failed, why and what to do: {}",

@@ -1,5 +1,6 @@
 //! The tokens of a source file, its functions and closures, and the texts in its expressions.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// The part of a Rust token that the scan needs.
@@ -29,15 +30,24 @@ pub struct Source {
     pub path: String,
     pub tokens: Vec<Token>,
     pub callables: Vec<Callable>,
+    /// Places of each word among the tokens.
+    pub places: HashMap<String, Vec<usize>>,
 }
 
 impl Source {
     pub fn new(path: &str, text: &str) -> Self {
         let tokens = without_attributes(&tokens(text));
+        let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+        for (at, token) in tokens.iter().enumerate() {
+            if let Token::Word(word) = token {
+                places.entry(word.clone()).or_default().push(at);
+            }
+        }
         let mut source = Self {
             path: path.to_owned(),
             callables: Vec::new(),
             tokens,
+            places,
         };
         source.callables = (0..source.tokens.len())
             .filter_map(|at| source.function(at).or_else(|| source.closure(at)))
