@@ -130,7 +130,6 @@ impl SettingsBuilder {
         self
     }
 
-    #[must_use]
     pub fn secrets(mut self, secrets: Secrets) -> Self {
         self.0.secrets = secrets;
         self

@@ -214,7 +214,7 @@ impl Router {
                 Renewal::begin_now(self.agents.get_mut(agent).renewal_mut());
             }
             SessionRequest::JudgeAgentQuestions => {
-                agent_questions::judge_again(self, id, agent, cx)
+                agent_questions::judge_again(self, id, agent, cx);
             }
             SessionRequest::SettleHost => hosting::settle(self, cx),
             SessionRequest::Remove => {

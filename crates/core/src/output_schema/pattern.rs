@@ -185,12 +185,12 @@ impl Translator<'_> {
                 let is_pair = (0xd800..0xdc00).contains(&first)
                     && self.rest.next_if_eq(&'\\').is_some()
                     && self.rest.next_if_eq(&'u').is_some();
-                match is_pair {
-                    true => match self.code(4)?.checked_sub(0xdc00) {
-                        Some(low) => scalar(0x1_0000 + ((first - 0xd800) << 10) + low),
-                        None => Err(r"\u of half a character".to_owned()),
-                    },
-                    false => scalar(first),
+                if !is_pair {
+                    return scalar(first);
+                }
+                match self.code(4)?.checked_sub(0xdc00) {
+                    Some(low) => scalar(0x1_0000 + ((first - 0xd800) << 10) + low),
+                    None => Err(r"\u of half a character".to_owned()),
                 }
             }
             letter if letter.is_ascii_alphanumeric() => Err(format!(r"\{letter} has no meaning")),

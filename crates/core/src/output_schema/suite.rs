@@ -1,4 +1,4 @@
-//! Test cases of the JSON Schema Test Suite (`tests/json-schema`).
+//! Test cases of the JSON Schema Test Suite (`crates/core/tests/json-schema`).
 
 use super::OutputSchema;
 use serde_json::Value;
@@ -7,27 +7,27 @@ use serde_json::Value;
 const DRAFTS: [(&str, &[u8], usize); 5] = [
     (
         "http://json-schema.org/draft-04/schema#",
-        include_bytes!("../../../tests/json-schema/draft4.json.deflate"),
+        include_bytes!("../../tests/json-schema/draft4.json.deflate"),
         542,
     ),
     (
         "http://json-schema.org/draft-06/schema#",
-        include_bytes!("../../../tests/json-schema/draft6.json.deflate"),
+        include_bytes!("../../tests/json-schema/draft6.json.deflate"),
         707,
     ),
     (
         "http://json-schema.org/draft-07/schema#",
-        include_bytes!("../../../tests/json-schema/draft7.json.deflate"),
+        include_bytes!("../../tests/json-schema/draft7.json.deflate"),
         739,
     ),
     (
         "https://json-schema.org/draft/2019-09/schema",
-        include_bytes!("../../../tests/json-schema/draft2019-09.json.deflate"),
+        include_bytes!("../../tests/json-schema/draft2019-09.json.deflate"),
         980,
     ),
     (
         "https://json-schema.org/draft/2020-12/schema",
-        include_bytes!("../../../tests/json-schema/draft2020-12.json.deflate"),
+        include_bytes!("../../tests/json-schema/draft2020-12.json.deflate"),
         1107,
     ),
 ];

@@ -63,7 +63,7 @@ pub(super) struct Check<'c, 's, 'v> {
     pub(super) place: &'c Place<'c>,
 }
 
-impl<'s> Validator<'s> {
+impl Validator<'_> {
     /// Compares a value with the schema. Returns the first violations.
     pub fn violations(&self, value: &Value) -> Vec<Violation> {
         let mut comparison = Comparison {

@@ -149,9 +149,12 @@ fn agent(number: usize, value: &Value) -> Result<ImportedAgent, String> {
         || format!("agent number {}", number + 1),
         |id| format!("agent {id:?}"),
     );
-    let agent: ImportedAgent = read_value(value).map_err(|fault| match fault.path.is_empty() {
-        true => format!("{label}: {}", fault.reason),
-        false => format!("{label}: {fault}: {}", fault.reason),
+    let agent: ImportedAgent = read_value(value).map_err(|fault| {
+        if fault.path.is_empty() {
+            format!("{label}: {}", fault.reason)
+        } else {
+            format!("{label}: {fault}: {}", fault.reason)
+        }
     })?;
     agent.check()?;
     Ok(agent)

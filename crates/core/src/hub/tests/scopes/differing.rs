@@ -6,36 +6,11 @@ use super::daemon;
 use crate::client::{ClientId, Command};
 use crate::config::Settings;
 use crate::hub::Hub;
-use acpipe::testing::{SettingsBuilder, params};
-use acpipe_model::secret::{KnownSecrets, Secrets};
+use crate::testing::{SettingsBuilder, params};
+use acpipe_model::secret::Secrets;
 use acpipe_policy::Mode;
-use acpipe_protocol::wire::Variables;
 use serde_json::{Value, json};
-use std::ops::Range;
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
-
-/// Known secrets without limits.
-#[derive(Debug, Clone, Default)]
-struct List(Arc<Mutex<Vec<Vec<u8>>>>);
-
-impl KnownSecrets for List {
-    fn of_client(&self) -> Arc<dyn KnownSecrets> {
-        Arc::new(self.clone())
-    }
-
-    fn add(&self, forms: &[Vec<u8>]) {
-        self.0.lock().unwrap().extend_from_slice(forms);
-    }
-
-    fn find(&self, text: &[u8], found: &mut dyn FnMut(Range<usize>)) {
-        for form in self.0.lock().unwrap().iter() {
-            let places = text.windows(form.len()).enumerate();
-            let places = places.filter(|(_, part)| *part == &**form);
-            places.for_each(|(at, part)| found(at..at + part.len()));
-        }
-    }
-}
 
 impl Fixture {
     /// Opens session `s` at the default agent, which can resume sessions; returns the receipt.
@@ -80,15 +55,14 @@ fn receipt_names_the_directory_of_the_agent_if_the_client_defines_another() {
             t.connect_with(client, &json!({}));
         }
         assert_eq!(t.receipt(A)["differingSettings"], Value::Null);
-        let want = differs.then(|| json!(["cwd"])).unwrap_or_default();
+        let want = if differs { json!(["cwd"]) } else { Value::Null };
         assert_eq!(t.receipt(B)["differingSettings"], want, "{own} {other}");
     }
 }
 
 #[test]
 fn command_line_of_the_session_in_a_receipt_has_no_known_secret() {
-    let list = List::default();
-    let secrets = Secrets::of_environment(Arc::new(list.clone()), Variables::default());
+    let secrets = Secrets::default();
     let settings = SettingsBuilder::new(Instant::now()).secrets(secrets.clone());
     let store = Box::new(crate::store::MemoryStore);
     let daemon = Fixture::under(Mode::Approve, store, settings, &[]);
