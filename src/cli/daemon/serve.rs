@@ -24,7 +24,7 @@ use std::future::{Ready, ready};
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tokio_util::task::TaskTracker;
+use tokio::sync::mpsc;
 use tracing::info;
 
 /// Maximum time in which clients receive their last output when the daemon ends.
@@ -93,7 +93,8 @@ async fn serve_clients(
     let (connector, events, news) = connections::<ConnectionSetup>();
     let mut info = own_info(options)?;
     let http = listen_http(&resident, &secrets, &connector, &mut info).await?;
-    let tasks = TaskTracker::new();
+    // Each task of a client has a sender, so the channel ends with the last of them.
+    let (running, mut ended_tasks) = mpsc::channel(1);
     let mut accepting = None;
     match socket {
         Some((listener, is_reported)) => {
@@ -103,16 +104,15 @@ async fn serve_clients(
                 max_line,
                 info,
             });
-            accepting = Some(tokio::spawn(accept_clients(
-                listener,
-                clients,
-                tasks.clone(),
-            )));
+            accepting = Some(tokio::spawn(accept_clients(listener, clients, running)));
             if is_reported {
                 report_start()?;
             }
         }
-        None => note_page(&info),
+        None => {
+            drop(running);
+            note_page(&info);
+        }
     }
     let mut faces = Connections::new(secrets, news);
     let launch = launch(&resident.agent.store, hub.limits());
@@ -136,8 +136,7 @@ async fn serve_clients(
     }
     // Ends the output of all clients. One that does not read is not waited for.
     drop(faces);
-    tasks.close();
-    let _ = tokio::time::timeout(LAST_OUTPUT, tasks.wait()).await;
+    let _ = tokio::time::timeout(LAST_OUTPUT, ended_tasks.recv()).await;
     let _ = tokio::time::timeout(LAST_OUTPUT, http).await;
     ended?;
     info!("acpipe has stopped");

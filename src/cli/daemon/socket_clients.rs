@@ -10,14 +10,15 @@ use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::secret::Secrets;
 use anyhow::Context as _;
 use bytes::BytesMut;
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
 use tokio_util::codec::Decoder as _;
-use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 /// Maximum time until a client has sent its first line.
@@ -40,13 +41,15 @@ pub struct SocketClients {
 pub async fn accept_clients(
     listener: DaemonListener,
     clients: Arc<SocketClients>,
-    tasks: TaskTracker,
+    running: mpsc::Sender<Infallible>,
 ) {
     loop {
         match listener.accept().await {
             Ok(stream) => {
                 let clients = Arc::clone(&clients);
-                tasks.spawn(async move {
+                let running = running.clone();
+                tokio::spawn(async move {
+                    let _running = running;
                     if let Err(error) = serve_client(stream, &clients).await {
                         debug!(%error, "connection to a client failed");
                     }
