@@ -5,7 +5,7 @@ use super::equality::canonical;
 use super::evaluated::Evaluated;
 use super::messages;
 use super::numbers::whole;
-use super::validator::{Check, Comparison, Place, Step};
+use super::validator::{AnswerPlace, AnswerStep, Comparison, KeywordCheck};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
@@ -14,10 +14,10 @@ impl<'s> Comparison<'_, 's> {
         &mut self,
         keyword: &str,
         items: &'v [Value],
-        check: &Check<'_, 's, 'v>,
+        check: &KeywordCheck<'_, 's, 'v>,
         own: &mut Evaluated<'v>,
     ) -> bool {
-        let Check {
+        let KeywordCheck {
             keywords, wanted, ..
         } = *check;
         let list = |keyword: &str| keywords.get(keyword).and_then(Value::as_array);
@@ -59,13 +59,13 @@ impl<'s> Comparison<'_, 's> {
         &mut self,
         schemas: &'s [Value],
         items: &'v [Value],
-        check: &Check<'_, 's, 'v>,
+        check: &KeywordCheck<'_, 's, 'v>,
         own: &mut Evaluated<'v>,
     ) -> bool {
         own.first_items(schemas.len());
         let mut valid = true;
         for (index, (schema, item)) in schemas.iter().zip(items).enumerate() {
-            valid &= self.part(schema, item, check.place, Step::Item(index));
+            valid &= self.part(schema, item, check.place, AnswerStep::Item(index));
             if !valid && self.is_enough() {
                 break;
             }
@@ -78,7 +78,7 @@ impl<'s> Comparison<'_, 's> {
         first: usize,
         schema: &'s Value,
         items: &'v [Value],
-        check: &Check<'_, 's, 'v>,
+        check: &KeywordCheck<'_, 's, 'v>,
         own: &mut Evaluated<'v>,
     ) -> bool {
         own.first_items(usize::MAX);
@@ -90,7 +90,7 @@ impl<'s> Comparison<'_, 's> {
         }
         let mut valid = true;
         for (index, item) in items.iter().enumerate().skip(first) {
-            valid &= self.part(schema, item, check.place, Step::Item(index));
+            valid &= self.part(schema, item, check.place, AnswerStep::Item(index));
             if !valid && self.is_enough() {
                 break;
             }
@@ -101,7 +101,7 @@ impl<'s> Comparison<'_, 's> {
     fn contains<'v>(
         &mut self,
         items: &'v [Value],
-        check: &Check<'_, 's, 'v>,
+        check: &KeywordCheck<'_, 's, 'v>,
         own: &mut Evaluated<'v>,
     ) -> bool {
         let bound = |keyword: &str| {
@@ -130,10 +130,10 @@ impl<'s> Comparison<'_, 's> {
         &mut self,
         keyword: &str,
         fields: &'v Map<String, Value>,
-        check: &Check<'_, 's, 'v>,
+        check: &KeywordCheck<'_, 's, 'v>,
         own: &mut Evaluated<'v>,
     ) -> bool {
-        let Check { wanted, place, .. } = *check;
+        let KeywordCheck { wanted, place, .. } = *check;
         match (keyword, wanted) {
             ("minProperties" | "maxProperties", _) => {
                 self.size(keyword, "Properties", fields.len(), "property", check)
@@ -144,7 +144,7 @@ impl<'s> Comparison<'_, 's> {
                 for (name, field) in fields {
                     if let Some(schema) = schemas.get(name) {
                         own.field(name);
-                        valid &= self.part(schema, field, place, Step::Field(name));
+                        valid &= self.part(schema, field, place, AnswerStep::Field(name));
                     }
                     if !valid && self.is_enough() {
                         break;
@@ -200,7 +200,7 @@ impl<'s> Comparison<'_, 's> {
         &mut self,
         names: &'s [Value],
         fields: &Map<String, Value>,
-        place: &Place<'_>,
+        place: &AnswerPlace<'_>,
     ) -> bool {
         let mut valid = self.spend(names.len());
         for name in names {
@@ -214,7 +214,7 @@ impl<'s> Comparison<'_, 's> {
         &mut self,
         schemas: &'s Map<String, Value>,
         fields: &'v Map<String, Value>,
-        place: &Place<'_>,
+        place: &AnswerPlace<'_>,
         own: &mut Evaluated<'v>,
     ) -> bool {
         let mut valid = true;
@@ -223,7 +223,7 @@ impl<'s> Comparison<'_, 's> {
                 valid &= match self.find(pattern, name) {
                     Ok(true) => {
                         own.field(name);
-                        self.part(schema, field, place, Step::Field(name))
+                        self.part(schema, field, place, AnswerStep::Field(name))
                     }
                     Ok(false) => true,
                     Err(why) => self.fail(place, why),
@@ -263,7 +263,7 @@ impl<'s> Comparison<'_, 's> {
         kind: &str,
         schema: &'s Value,
         others: &[(&String, &Value)],
-        place: &Place<'_>,
+        place: &AnswerPlace<'_>,
     ) -> bool {
         if schema == &Value::Bool(false) {
             return self.ensure(others.is_empty(), place, || {
@@ -272,7 +272,7 @@ impl<'s> Comparison<'_, 's> {
         }
         let mut valid = true;
         for (name, field) in others {
-            valid &= self.part(schema, field, place, Step::Field(name));
+            valid &= self.part(schema, field, place, AnswerStep::Field(name));
             if !valid && self.is_enough() {
                 break;
             }
@@ -285,7 +285,7 @@ impl<'s> Comparison<'_, 's> {
         &mut self,
         keywords: &'s Map<String, Value>,
         value: &'v Value,
-        place: &Place<'_>,
+        place: &AnswerPlace<'_>,
         own: &mut Evaluated<'v>,
     ) -> bool {
         let draft = self.validator.draft;
@@ -314,7 +314,7 @@ impl<'s> Comparison<'_, 's> {
                 }
                 let mut valid = true;
                 for (index, item) in others {
-                    valid &= self.part(schema, item, place, Step::Item(index));
+                    valid &= self.part(schema, item, place, AnswerStep::Item(index));
                     if !valid && self.is_enough() {
                         break;
                     }

@@ -72,7 +72,7 @@ fn cause(error: &dyn Error) -> String {
 }
 
 /// Part of a class in brackets.
-enum Member {
+enum ClassMember {
     One(String),
     Many(String),
 }
@@ -134,23 +134,25 @@ impl Translator<'_> {
                 self.text.push(escaped);
             }
             _ => match self.escaped()? {
-                Member::One(one) => self.text.push_str(&one),
-                Member::Many(many) if many.starts_with(['[', '\\']) && !many.starts_with(r"\t") => {
+                ClassMember::One(one) => self.text.push_str(&one),
+                ClassMember::Many(many)
+                    if many.starts_with(['[', '\\']) && !many.starts_with(r"\t") =>
+                {
                     self.text.push_str(&many);
                 }
-                Member::Many(many) => self.set("[", &many),
+                ClassMember::Many(many) => self.set("[", &many),
             },
         }
         Ok(())
     }
 
     /// Reads the rest of an escape that means the same inside and outside of brackets.
-    fn escaped(&mut self) -> Result<Member, String> {
+    fn escaped(&mut self) -> Result<ClassMember, String> {
         let Some(escaped) = self.rest.next() else {
             return Err(r"\ at the end".to_owned());
         };
-        let many = |members: &str| Ok(Member::Many(members.to_owned()));
-        let none_of = |members: &str| Ok(Member::Many(format!("[^{members}]")));
+        let many = |members: &str| Ok(ClassMember::Many(members.to_owned()));
+        let none_of = |members: &str| Ok(ClassMember::Many(format!("[^{members}]")));
         match escaped {
             'd' => many(DIGITS),
             'D' => none_of(DIGITS),
@@ -161,7 +163,7 @@ impl Translator<'_> {
             'p' | 'P' => {
                 let name: String = self.rest.by_ref().take_while(|c| *c != '}').collect();
                 let name = name.strip_prefix('{').ok_or(r"\p without {…}")?;
-                Ok(Member::Many(format!(r"\{escaped}{{{name}}}")))
+                Ok(ClassMember::Many(format!(r"\{escaped}{{{name}}}")))
             }
             't' => Ok(character('\t')),
             'n' => Ok(character('\n')),
@@ -231,7 +233,7 @@ impl Translator<'_> {
             }
             self.rest.next();
             match (first, self.member()?) {
-                (Member::One(first), Some(Member::One(last))) => {
+                (ClassMember::One(first), Some(ClassMember::One(last))) => {
                     members.push_str(&first);
                     members.push('-');
                     members.push_str(&last);
@@ -240,7 +242,7 @@ impl Translator<'_> {
                 (first, last) => {
                     members.push_str(first.text());
                     members.push_str(r"\-");
-                    members.push_str(last.as_ref().map_or("", Member::text));
+                    members.push_str(last.as_ref().map_or("", ClassMember::text));
                 }
             }
         }
@@ -249,7 +251,7 @@ impl Translator<'_> {
     }
 
     /// Reads a part of a class. Returns `None` at its end.
-    fn member(&mut self) -> Result<Option<Member>, String> {
+    fn member(&mut self) -> Result<Option<ClassMember>, String> {
         match self.rest.next() {
             None => Err("[ without ]".to_owned()),
             Some(']') => Ok(None),
@@ -260,7 +262,7 @@ impl Translator<'_> {
     }
 }
 
-impl Member {
+impl ClassMember {
     fn text(&self) -> &str {
         match self {
             Self::One(text) | Self::Many(text) => text,
@@ -269,15 +271,15 @@ impl Member {
 }
 
 /// Returns a character so that it means itself inside and outside of brackets.
-fn character(c: char) -> Member {
-    Member::One(if c.is_alphanumeric() {
+fn character(c: char) -> ClassMember {
+    ClassMember::One(if c.is_alphanumeric() {
         c.to_string()
     } else {
         format!(r"\x{{{:x}}}", u32::from(c))
     })
 }
 
-fn scalar(code: u32) -> Result<Member, String> {
+fn scalar(code: u32) -> Result<ClassMember, String> {
     char::from_u32(code)
         .map(character)
         .ok_or_else(|| format!(r"\u{code:x} is not a character"))

@@ -33,13 +33,13 @@ pub struct Validator<'s> {
 }
 
 /// Place of a value in the answer.
-pub(super) struct Place<'p> {
-    parent: Option<&'p Place<'p>>,
-    step: Step<'p>,
+pub(super) struct AnswerPlace<'p> {
+    parent: Option<&'p AnswerPlace<'p>>,
+    step: AnswerStep<'p>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Step<'p> {
+pub(super) enum AnswerStep<'p> {
     Root,
     Field(&'p str),
     Item(usize),
@@ -56,11 +56,11 @@ pub(super) struct Comparison<'c, 's> {
 }
 
 /// A keyword and what it is applied to.
-pub(super) struct Check<'c, 's, 'v> {
+pub(super) struct KeywordCheck<'c, 's, 'v> {
     pub(super) keywords: &'s Map<String, Value>,
     pub(super) wanted: &'s Value,
     pub(super) value: &'v Value,
-    pub(super) place: &'c Place<'c>,
+    pub(super) place: &'c AnswerPlace<'c>,
 }
 
 impl Validator<'_> {
@@ -73,9 +73,9 @@ impl Validator<'_> {
             silent: 0,
             violations: Vec::new(),
         };
-        let root = Place {
+        let root = AnswerPlace {
             parent: None,
-            step: Step::Root,
+            step: AnswerStep::Root,
         };
         let valid = comparison.apply(self.root, value, &root, &mut Evaluated::default());
         if comparison.steps_left == 0 {
@@ -97,7 +97,7 @@ impl<'s> Comparison<'_, 's> {
         &mut self,
         schema: &'s Value,
         value: &'v Value,
-        place: &Place<'_>,
+        place: &AnswerPlace<'_>,
         evaluated: &mut Evaluated<'v>,
     ) -> bool {
         if self.depth == DEPTH {
@@ -121,7 +121,7 @@ impl<'s> Comparison<'_, 's> {
         &mut self,
         keywords: &'s Map<String, Value>,
         value: &'v Value,
-        place: &Place<'_>,
+        place: &AnswerPlace<'_>,
         evaluated: &mut Evaluated<'v>,
     ) -> bool {
         let draft = self.validator.draft;
@@ -136,7 +136,7 @@ impl<'s> Comparison<'_, 's> {
             {
                 continue;
             }
-            let check = Check {
+            let check = KeywordCheck {
                 keywords,
                 wanted,
                 value,
@@ -167,7 +167,7 @@ impl<'s> Comparison<'_, 's> {
         self.steps_left > 0
     }
 
-    pub(super) fn fail(&mut self, place: &Place<'_>, message: impl AsRef<str>) -> bool {
+    pub(super) fn fail(&mut self, place: &AnswerPlace<'_>, message: impl AsRef<str>) -> bool {
         if !self.is_enough() {
             self.violations.push(Violation {
                 path: place.pointer(),
@@ -181,7 +181,7 @@ impl<'s> Comparison<'_, 's> {
     pub(super) fn ensure(
         &mut self,
         valid: bool,
-        place: &Place<'_>,
+        place: &AnswerPlace<'_>,
         message: impl FnOnce() -> String,
     ) -> bool {
         if valid {
@@ -198,7 +198,7 @@ impl<'s> Comparison<'_, 's> {
         &mut self,
         schema: &'s Value,
         value: &'v Value,
-        place: &Place<'_>,
+        place: &AnswerPlace<'_>,
         evaluated: &mut Evaluated<'v>,
     ) -> bool {
         self.silent += 1;
@@ -210,7 +210,7 @@ impl<'s> Comparison<'_, 's> {
     fn keyword<'v>(
         &mut self,
         keyword: &str,
-        check: &Check<'_, 's, 'v>,
+        check: &KeywordCheck<'_, 's, 'v>,
         own: &mut Evaluated<'v>,
     ) -> bool {
         match keyword {
@@ -233,10 +233,10 @@ impl<'s> Comparison<'_, 's> {
     fn in_place<'v>(
         &mut self,
         keyword: &str,
-        check: &Check<'_, 's, 'v>,
+        check: &KeywordCheck<'_, 's, 'v>,
         own: &mut Evaluated<'v>,
     ) -> bool {
-        let Check { value, place, .. } = *check;
+        let KeywordCheck { value, place, .. } = *check;
         let schemas = check.wanted.as_array().map_or(&[][..], Vec::as_slice);
         match keyword {
             "allOf" => {
@@ -290,8 +290,8 @@ impl<'s> Comparison<'_, 's> {
         }
     }
 
-    fn any_value(&mut self, keyword: &str, check: &Check<'_, 's, '_>) -> bool {
-        let Check { wanted, value, .. } = *check;
+    fn any_value(&mut self, keyword: &str, check: &KeywordCheck<'_, 's, '_>) -> bool {
+        let KeywordCheck { wanted, value, .. } = *check;
         match (keyword, wanted) {
             ("type", Value::Array(types)) => {
                 let valid = types.iter().any(|wanted| is_of_type(value, wanted));
@@ -313,8 +313,8 @@ impl<'s> Comparison<'_, 's> {
         }
     }
 
-    fn number(&mut self, keyword: &str, check: &Check<'_, 's, '_>) -> bool {
-        let Check { wanted, place, .. } = *check;
+    fn number(&mut self, keyword: &str, check: &KeywordCheck<'_, 's, '_>) -> bool {
+        let KeywordCheck { wanted, place, .. } = *check;
         let order = compare(check.value, wanted);
         let is_exclusive =
             |keyword: &str| check.keywords.get(keyword).and_then(Value::as_bool) == Some(true);
@@ -346,7 +346,7 @@ impl<'s> Comparison<'_, 's> {
         self.ensure(valid, place, || format!("value is {text} {wanted}"))
     }
 
-    fn string(&mut self, keyword: &str, text: &str, check: &Check<'_, 's, '_>) -> bool {
+    fn string(&mut self, keyword: &str, text: &str, check: &KeywordCheck<'_, 's, '_>) -> bool {
         match keyword {
             "minLength" | "maxLength" => {
                 let length = text.chars().count();
@@ -376,7 +376,7 @@ impl<'s> Comparison<'_, 's> {
         suffix: &str,
         size: usize,
         unit: &str,
-        check: &Check<'_, 's, '_>,
+        check: &KeywordCheck<'_, 's, '_>,
     ) -> bool {
         let Some(limit) = whole(check.wanted) else {
             return true;
@@ -394,10 +394,10 @@ impl<'s> Comparison<'_, 's> {
         &mut self,
         schema: &'s Value,
         part: &Value,
-        place: &Place<'_>,
-        step: Step<'_>,
+        place: &AnswerPlace<'_>,
+        step: AnswerStep<'_>,
     ) -> bool {
-        let place = Place {
+        let place = AnswerPlace {
             parent: Some(place),
             step,
         };
@@ -405,7 +405,7 @@ impl<'s> Comparison<'_, 's> {
     }
 }
 
-impl Place<'_> {
+impl AnswerPlace<'_> {
     /// Returns the JSON pointer to the value.
     fn pointer(&self) -> String {
         let mut steps = Vec::new();
@@ -417,11 +417,11 @@ impl Place<'_> {
         let mut pointer = String::new();
         for step in steps.into_iter().rev() {
             let _ = match step {
-                Step::Root => Ok(()),
-                Step::Field(name) => {
+                AnswerStep::Root => Ok(()),
+                AnswerStep::Field(name) => {
                     write!(pointer, "/{}", name.replace('~', "~0").replace('/', "~1"))
                 }
-                Step::Item(index) => write!(pointer, "/{index}"),
+                AnswerStep::Item(index) => write!(pointer, "/{index}"),
             };
         }
         pointer

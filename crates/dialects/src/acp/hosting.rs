@@ -41,13 +41,13 @@ struct CreateTerminal {
     #[serde(default, deserialize_with = "list_or_null")]
     args: Vec<String>,
     #[serde(default, deserialize_with = "list_or_null")]
-    env: Vec<EnvVariable>,
+    env: Vec<TerminalVariable>,
     cwd: Option<String>,
     output_byte_limit: Option<u64>,
 }
 
 #[derive(serde::Deserialize)]
-struct EnvVariable {
+struct TerminalVariable {
     name: String,
     value: String,
 }
