@@ -96,23 +96,20 @@ async fn serve_clients(
     // Each task of a client has a sender, so the channel ends with the last of them.
     let (running, mut ended_tasks) = mpsc::channel(1);
     let mut accepting = None;
-    match socket {
-        Some((listener, is_reported)) => {
-            let clients = Arc::new(SocketClients {
-                connector,
-                secrets: secrets.clone(),
-                max_line,
-                info,
-            });
-            accepting = Some(tokio::spawn(accept_clients(listener, clients, running)));
-            if is_reported {
-                report_start()?;
-            }
+    if let Some((listener, is_reported)) = socket {
+        let clients = Arc::new(SocketClients {
+            connector,
+            secrets: secrets.clone(),
+            max_line,
+            info,
+        });
+        accepting = Some(tokio::spawn(accept_clients(listener, clients, running)));
+        if is_reported {
+            report_start()?;
         }
-        None => {
-            drop(running);
-            note_page(&info);
-        }
+    } else {
+        drop(running);
+        note_page(&info);
     }
     let mut faces = Connections::new(secrets, news);
     let launch = launch(&resident.agent.store, hub.limits());

@@ -37,14 +37,13 @@ impl<'s> Comparison<'_, 's> {
             }
             "items" => {
                 if let Some(schemas) = wanted.as_array() {
-                    self.first_items(schemas, items, check, own)
-                } else {
-                    let first = match self.validator.draft {
-                        Draft::D2020 => list("prefixItems").map_or(0, Vec::len),
-                        _ => 0,
-                    };
-                    self.items_from(first, wanted, items, check, own)
+                    return self.first_items(schemas, items, check, own);
                 }
+                let first = match self.validator.draft {
+                    Draft::D2020 => list("prefixItems").map_or(0, Vec::len),
+                    _ => 0,
+                };
+                self.items_from(first, wanted, items, check, own)
             }
             "additionalItems" => match list("items") {
                 Some(first) => self.items_from(first.len(), wanted, items, check, own),

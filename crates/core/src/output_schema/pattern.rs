@@ -190,7 +190,8 @@ impl Translator<'_> {
                 if !is_pair {
                     return scalar(first);
                 }
-                match self.code(4)?.checked_sub(0xdc00) {
+                let low = self.code(4)?.checked_sub(0xdc00);
+                match low.filter(|low| *low < 0x400) {
                     Some(low) => scalar(0x1_0000 + ((first - 0xd800) << 10) + low),
                     None => Err(r"\u of half a character".to_owned()),
                 }
