@@ -154,12 +154,12 @@ fn closed_agent_stdin_is_detected_by_a_cancel() {
     assert_eq!(s.prompt("next").summary["text"], "next");
 }
 
-/// 100 MB on stderr, as lines and as one endless line: more than acpipe may hold in memory.
+/// 70 MB on stderr, as lines and as one endless line: more than acpipe may hold in memory.
 #[test]
 fn stderr_flood_is_read_and_bounded() {
     let floods = [
-        "yes 'this is fine, this is fine, this is fine' | head -c 100000000 >&2",
-        "head -c 100000000 /dev/zero | tr '\\0' x >&2",
+        "yes 'this is fine, this is fine, this is fine' | head -c 70000000 >&2",
+        "head -c 70000000 /dev/zero | tr '\\0' x >&2",
     ];
     for flood in floods {
         let world = World::new();
