@@ -323,7 +323,7 @@ impl Hub {
                 }
                 Some(RequestOwner::Agent(agent)) => {
                     hub.router.with_agent(agent, cx, |agent, cx| {
-                        agent.client_answered(client, id, answer, cx);
+                        agent.decide_questions(|open| open.client_answered(client, id, answer, cx));
                     });
                 }
                 Some(RequestOwner::Hub) => {
@@ -350,7 +350,7 @@ impl Hub {
             room::forget_client(&mut hub.router, client, cx);
             for agent in hub.router.agents().all() {
                 hub.router.with_agent(agent, cx, |agent, cx| {
-                    agent.client_left(client, cx);
+                    agent.decide_questions(|open| open.client_left(client, cx));
                 });
             }
             let all: Vec<String> = hub.router.sessions().keys().cloned().collect();

@@ -5,12 +5,11 @@
 
 use super::connection::{Call, Connection};
 use super::cx::AgentCx;
-use super::questions::DecidedQuestion;
+use super::questions::{AgentQuestions, DecidedQuestion};
 use super::sign_in::{self, SignInStep};
 use super::specs::{self, Specs};
 use super::{AgentMachine, Renewal, timeouts};
-use crate::client::{ClientId, Reply, Token};
-use crate::client_request::{ClientAnswer, ClientRequestId};
+use crate::client::{Reply, Token};
 use crate::effect::{AgentId, Effect, Measure};
 use acpipe_dialects as dialects;
 use acpipe_model::decision::{Decision, DecisionSource};
@@ -268,42 +267,17 @@ impl AgentMachine {
         is_open
     }
 
-    pub fn has_questions(&self) -> bool {
-        self.questions.are_open()
+    /// The open elicitations that name no session.
+    pub fn questions(&self) -> &AgentQuestions {
+        &self.questions
     }
 
-    /// Returns the open elicitations without a session that a policy judges, with their messages.
-    pub fn judged_questions(&self) -> impl Iterator<Item = (ClientRequestId, &str)> {
-        self.questions.judged()
-    }
-
-    /// Declines open elicitations by the rules of a turn.
-    pub fn decline_questions(
+    /// Has open elicitations decided, and answers the agent.
+    pub fn decide_questions<D: IntoIterator<Item = DecidedQuestion>>(
         &mut self,
-        denied: Vec<(ClientRequestId, String)>,
-        cx: &mut AgentCx<'_>,
+        decide: impl FnOnce(&mut AgentQuestions) -> D,
     ) {
-        for (id, rule) in denied {
-            let declined = self.questions.decline(id, rule, cx);
-            self.answer_questions(declined);
-        }
-    }
-
-    /// Handles a client that has left: declines elicitations that no other client can answer.
-    pub fn client_left(&mut self, client: ClientId, cx: &mut AgentCx<'_>) {
-        let declined = self.questions.client_left(client, cx);
-        self.answer_questions(declined);
-    }
-
-    /// Handles a client's answer; the first valid answer decides.
-    pub fn client_answered(
-        &mut self,
-        client: ClientId,
-        id: ClientRequestId,
-        answer: &ClientAnswer,
-        cx: &mut AgentCx<'_>,
-    ) {
-        let decided = self.questions.client_answered(client, id, answer, cx);
+        let decided = decide(&mut self.questions);
         self.answer_questions(decided);
     }
 

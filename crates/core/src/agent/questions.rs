@@ -25,13 +25,13 @@ use std::time::{Duration, Instant};
 use tracing::info;
 
 /// Open elicitations of an agent that belong to no session.
-pub(super) struct AgentQuestions {
+pub struct AgentQuestions {
     agent: AgentRef,
     open: ClientRequests,
 }
 
 /// Elicitation that was decided.
-pub(super) struct DecidedQuestion {
+pub struct DecidedQuestion {
     /// Number of the connection that sent it. A later connection may use the same keys.
     pub(super) connection: u64,
     pub(super) key: RequestKey,
@@ -144,11 +144,7 @@ impl AgentQuestions {
     }
 
     /// Handles a client that has left: declines elicitations that no other client can answer.
-    pub(super) fn client_left(
-        &mut self,
-        client: ClientId,
-        cx: &mut AgentCx<'_>,
-    ) -> Vec<DecidedQuestion> {
+    pub fn client_left(&mut self, client: ClientId, cx: &mut AgentCx<'_>) -> Vec<DecidedQuestion> {
         let unanswerable = self.open.remove_client(client).into_iter();
         unanswerable
             .filter_map(|id| self.decline_unanswerable(id, cx))
@@ -166,18 +162,18 @@ impl AgentQuestions {
         Some(decided(open, decision, cx))
     }
 
-    pub(super) fn are_open(&self) -> bool {
+    pub fn are_open(&self) -> bool {
         !self.open.is_empty()
     }
 
     /// Returns the open elicitations that a policy judges, with their messages.
-    pub(super) fn judged(&self) -> impl Iterator<Item = (ClientRequestId, &str)> {
+    pub fn judged(&self) -> impl Iterator<Item = (ClientRequestId, &str)> {
         let judged = self.open.iter().filter(|open| open.subject.is_some());
         judged.map(|open| (open.id, open.entry.title.as_deref().unwrap_or_default()))
     }
 
     /// Declines an open elicitation by a rule.
-    pub(super) fn decline(
+    pub fn decline(
         &mut self,
         id: ClientRequestId,
         rule: String,
@@ -192,7 +188,7 @@ impl AgentQuestions {
     }
 
     /// Handles a client's answer; the first valid answer decides.
-    pub(super) fn client_answered(
+    pub fn client_answered(
         &mut self,
         client: ClientId,
         id: ClientRequestId,

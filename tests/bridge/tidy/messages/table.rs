@@ -64,9 +64,8 @@ pub const FORWARDED: &[(&str, &str)] = &[
     ("src/cli/daemon/remote_settings.rs", "error to_string"),
     // `ConnectionError`.
     ("src/cli/daemon/socket_clients.rs", "error to_string"),
-    // A parameter that jsonrpsee refuses, and the reason of serde.
+    // A parameter that jsonrpsee refuses.
     ("src/cli/rpc/methods.rs", "e message"),
-    ("src/cli/rpc/methods.rs", "reason"),
     // `Variables::fault`, in REASONS.
     ("crates/core/src/agent/specs.rs", "why"),
     // `check_name` and `NameError`, in REASONS.

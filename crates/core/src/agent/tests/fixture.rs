@@ -236,7 +236,11 @@ impl Fixture {
                 if let Some(id) = self.last_ask {
                     self.client.open_requests.remove(&id);
                     let answer = Ok(to_raw(answer));
-                    self.act(|agent, cx| agent.client_answered(ClientId::FIRST, id, &answer, cx));
+                    self.act(|agent, cx| {
+                        agent.decide_questions(|open| {
+                            open.client_answered(ClientId::FIRST, id, &answer, cx)
+                        })
+                    });
                 }
             }
             On::StopIdle(limit) => {
