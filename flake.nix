@@ -22,7 +22,7 @@
         pkgs:
         pkgs.rustPlatform.buildRustPackage {
           pname = "acpipe";
-          version = (builtins.fromTOML (builtins.readFile ./Cargo.toml)).package.version;
+          version = (builtins.fromTOML (builtins.readFile ./Cargo.toml)).workspace.package.version;
           src = self;
           cargoLock.lockFile = ./Cargo.lock;
           buildType = "dist";
