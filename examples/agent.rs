@@ -1,6 +1,6 @@
 //! An agent in one file. Try it: `acpipe run "one two" -- target/debug/examples/agent`.
 
-use acpipe_agent::{Agent, AgentError, StopReason, Tool, Turn};
+use acpipe::agent::{Agent, AgentError, StopReason, Tool, Turn};
 
 struct Counter;
 
@@ -21,5 +21,5 @@ impl Agent for Counter {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), AgentError> {
-    acpipe_agent::serve_acp(Counter).await
+    acpipe::agent::serve_acp(Counter).await
 }

@@ -1,8 +1,8 @@
 //! A stand-in for `acpipe serve` with a model: it speaks acpipe's neutral protocol, and its agent follows a
 //! script. Tests of an app start it in place of acpipe.
 
+use acpipe::agent::{Tool, ToolKind};
 use acpipe::testing::{Reply, ScriptedAgent};
-use acpipe_agent::{Tool, ToolKind};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

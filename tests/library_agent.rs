@@ -3,7 +3,7 @@
 //!
 //! It stores its sessions as JSON lines beside the file that `FAKE_AGENT_LOG` names.
 
-use acpipe_agent::{
+use acpipe::agent::{
     Agent, AgentError, Capability, FailureKind, Message, SelectOption, Session, StopReason,
     StoredSession, Tool, Turn,
 };
@@ -147,5 +147,5 @@ async fn main() -> Result<(), AgentError> {
     let log = std::env::var("FAKE_AGENT_LOG").unwrap_or_else(|_| "library-agent.log".to_owned());
     let store = Path::new(&log).with_extension("sessions");
     fs::create_dir_all(&store).map_err(|error| AgentError::fatal(error.to_string()))?;
-    acpipe_agent::serve_acp(Words { store }).await
+    acpipe::agent::serve_acp(Words { store }).await
 }

@@ -1,9 +1,9 @@
 //! Agents of the library, inside this program.
 
 use crate::harness::{read_text, within};
+use acpipe::agent::{AgentError, AgentFactory, FailureKind, Form, Tool, Usage};
 use acpipe::testing::{Gate, Reply, ScriptedAgent};
 use acpipe::{Acpipe, AgentConfig, ErrorKind};
-use acpipe_agent::{AgentError, AgentFactory, FailureKind, Form, Tool, Usage};
 use serde_json::json;
 
 fn start(agent: &ScriptedAgent) -> Acpipe {
