@@ -101,6 +101,7 @@ impl FailureKind {
 /// [`FailureKind::Session`], so that `?` works:
 ///
 /// ```
+/// # mod acpipe { pub use acpipe_agent::{self as agent, testing}; }
 /// use acpipe::agent::{AgentError, FailureKind};
 ///
 /// fn number(text: &str) -> Result<u32, AgentError> {

@@ -24,8 +24,9 @@ pub type AgentRunner = Arc<
 /// clients set for the agent do not reach it.
 ///
 /// ```
+/// # mod acpipe { pub use acpipe_agent::{self as agent, testing}; }
 /// use acpipe::agent::AgentFactory;
-/// use crate::testing::{Reply, ScriptedAgent};
+/// use acpipe::testing::{Reply, ScriptedAgent};
 ///
 /// let factory = AgentFactory::new(|| ScriptedAgent::new().on_any(Reply::text("hi")));
 /// assert_eq!(factory.name(), "scripted");

@@ -5,6 +5,7 @@
 //! it: sessions, cancellation, permissions, errors, and clients that read slowly.
 //!
 //! ```
+//! # mod acpipe { pub use acpipe_agent::{self as agent, testing}; }
 //! use acpipe::agent::{Agent, AgentError, StopReason, Tool, Turn};
 //!
 //! struct Echo;
@@ -35,6 +36,7 @@
 //! With [`Agent::keeps_history`], [`Turn::messages`] has the whole conversation:
 //!
 //! ```
+//! # mod acpipe { pub use acpipe_agent::{self as agent, testing}; }
 //! use acpipe::agent::{Agent, AgentError, FailureKind, Message, StopReason, Turn, Usage};
 //! # struct Model;
 //! # impl Model {
@@ -88,8 +90,9 @@
 //! Any pair of streams is a connection, so a test needs no process:
 //!
 //! ```
+//! # mod acpipe { pub use acpipe_agent::{self as agent, testing}; }
 //! use acpipe::agent::serve_acp_on;
-//! use crate::testing::{Reply, ScriptedAgent};
+//! use acpipe::testing::{Reply, ScriptedAgent};
 //! use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, duplex};
 //!
 //! # #[tokio::main(flavor = "current_thread")]

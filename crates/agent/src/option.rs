@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 /// Option with a list of choices. The first choice is the default.
 ///
 /// ```
+/// # mod acpipe { pub use acpipe_agent::{self as agent, testing}; }
 /// use acpipe::agent::{OptionCategory, SelectOption};
 ///
 /// SelectOption::new("model", "Model")

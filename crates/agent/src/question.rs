@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 /// Form that the user fills in.
 ///
 /// ```
+/// # mod acpipe { pub use acpipe_agent::{self as agent, testing}; }
 /// use acpipe::agent::Form;
 ///
 /// Form::new("How shall I deploy?")

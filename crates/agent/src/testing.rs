@@ -15,8 +15,9 @@ use tokio::sync::Semaphore;
 /// Clones share the list of received prompts, so a test can keep one.
 ///
 /// ```
+/// # mod acpipe { pub use acpipe_agent::{self as agent, testing}; }
 /// use acpipe::agent::{Tool, ToolKind};
-/// use crate::testing::{Reply, ScriptedAgent};
+/// use acpipe::testing::{Reply, ScriptedAgent};
 ///
 /// let agent = ScriptedAgent::new()
 ///     .on("hello", Reply::text("Hi!"))
@@ -305,7 +306,8 @@ impl ReplyStep {
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// use crate::testing::{Gate, Reply};
+/// # mod acpipe { pub use acpipe_agent::{self as agent, testing}; }
+/// use acpipe::testing::{Gate, Reply};
 ///
 /// let gate = Gate::new();
 /// let reply = Reply::text("working").wait_for(&gate).then_text("done");

@@ -8,6 +8,7 @@ use std::sync::Arc;
 /// Tool call that an agent begins: the tool's name, a title for people, and the input.
 ///
 /// ```
+/// # mod acpipe { pub use acpipe_agent::{self as agent, testing}; }
 /// use acpipe::agent::{Tool, ToolKind};
 ///
 /// Tool::new("read_file", "Read notes.txt")
