@@ -4,7 +4,7 @@
 //! state. It handles one event at a time: it says which part sees the event, in which order, and what the values that a
 //! part returns mean to the others. It reaches neither other sessions nor clients and processes directly: what concerns
 //! another session or the agent's machine is a request to the hub (`cx.requests`), and everything that it uses of its
-//! surroundings comes in as [`Cx`](super::cx::Cx).
+//! surroundings comes in as `Cx`.
 //!
 //! Here stands what ends or repairs a session; the files `opening`, `requests`, `prompt_events`, `clients` and `timers`
 //! have the other events.

@@ -145,7 +145,7 @@ impl TerminalThread {
     }
 
     /// Writes a text; an open question is dropped. Output that follows comes after the text, which is waited for, at most
-    /// for [`WRITE_LIMIT`].
+    /// for `WRITE_LIMIT`.
     pub fn say(&mut self, text: String) {
         let (written, waiter) = thread::sync_channel(0);
         self.order(TerminalOrder {

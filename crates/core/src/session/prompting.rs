@@ -1,7 +1,7 @@
 //! The way of a prompt: sent, tried again, cancelled, and ended with its turn; and the ends of background turns.
 //!
 //! Owns the attempts of an `execute` call, and whether the agent may lack a session that it reported as restored. It changes
-//! the turns and the queue, which the [`Conversation`](super::Conversation) keeps, and has open requests ended by the
+//! the turns and the queue, which the `Conversation` keeps, and has open requests ended by the
 //! decisions. It may not open the session at the agent, nor touch files and terminals: that the agent lacks the session
 //! goes up to the machine as a value.
 
@@ -131,7 +131,7 @@ impl Prompting {
     }
 
     /// Takes the next queued prompt, if it can be sent now. The clients are notified when it is sent
-    /// ([`SessionMachine::begin_queued`]).
+    /// (`SessionMachine::begin_queued`).
     pub fn next_prompt(&mut self, talk: &mut Conversation, cx: &mut Cx<'_>) -> Option<Queued> {
         if !self.is_free(talk) {
             return None;

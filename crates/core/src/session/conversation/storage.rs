@@ -70,7 +70,7 @@ impl Conversation {
         }
     }
 
-    /// Writes the pending records. In contrast to [`Self::commit`], a disk that does not answer is an error,
+    /// Writes the pending records. In contrast to `SessionOutput::commit`, a disk that does not answer is an error,
     /// because more than the clients' view depends on these records.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Agent session ids of a restore: before it uses the id under which the agent knew the session, acpipe checks that the
 //! agent has not given the id to another session since, and waits until the agent has closed the session.
-//! [`directory`](crate::agent::directory) explains why a session waits for its own close.
+//! `agent::directory` explains why a session waits for its own close.
 
 use super::RestoreStep;
 use crate::agent_session_record::AgentSessionRecord;
