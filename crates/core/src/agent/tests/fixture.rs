@@ -239,7 +239,7 @@ impl Fixture {
                     self.act(|agent, cx| {
                         agent.decide_questions(|open| {
                             open.client_answered(ClientId::FIRST, id, &answer, cx)
-                        })
+                        });
                     });
                 }
             }
