@@ -131,8 +131,10 @@ impl Scopes {
         }
     }
 
+    /// Forgets the tools that the client whose call is being handled refuses in a session. Those that other clients refuse
+    /// hold for them, also in a later session with this id.
     pub(in crate::hub) fn forget_refused(&mut self, session: &str) {
-        for own in self.refused.values_mut() {
+        if let Some(own) = self.refused.get_mut(&self.caller) {
             own.remove(session);
         }
     }
