@@ -343,9 +343,10 @@ impl Scopes {
         if let Some(agent) = same.find(is_in_use) {
             return Some(agent);
         }
-        let spec = AgentSpec::of_stored(stored, &agents.get(default).definition().spec)?;
-        let definition = AgentDefinition::unnamed(spec);
         let settings = self.caller_settings(shared);
+        let default = &agents.get(default).definition().spec;
+        let spec = AgentSpec::of_stored(stored, default, &settings.variables)?;
+        let definition = AgentDefinition::unnamed(spec);
         let definition = complete(definition, settings, &self.caller_services());
         agents.scoped(definition).ok()
     }
