@@ -275,6 +275,7 @@ fn settings(
             reinject: agent.store.reinject.unwrap_or_default(),
         },
         quirks: state.as_deref().map(read_profiles).unwrap_or_default(),
+        variables: agent.variables(),
         secrets,
         ..plain_settings(cwd, config.policy.clone())?
     };
@@ -298,7 +299,7 @@ fn settings(
         chosen.definition
     };
     let spec = &mut default.spec;
-    spec.env.0.extend(agent.variables().0);
+    spec.env.0.extend(settings.variables.0.clone());
     spec.child_per_session |= agent.child_per_session;
     spec.options = agent.options.to_wire()?.or(&spec.options);
     if agent.cwd.is_some() {
@@ -385,6 +386,7 @@ fn plain_settings(cwd: String, policy: Policy) -> anyhow::Result<Settings> {
         idle_after: None,
         max_sessions: None,
         inherited: inherited(),
+        variables: Variables::default(),
         secrets: Secrets::default(),
         limits: Limits::default(),
         mcp_servers: Vec::new(),

@@ -120,10 +120,10 @@ impl AgentSpec {
         }
     }
 
-    /// Returns the agent of a stored session, with the environment and options of `default`. `None` if the
-    /// session had the demo agent or one inside a program, and `default` is another agent.
+    /// Returns the agent of a stored session, with the options of `default`, and with these variables if it is another
+    /// program. `None` if the session had the demo agent or one inside a program, and `default` is another agent.
     #[must_use]
-    pub fn of_stored(stored: AgentCommand, default: &Self) -> Option<Self> {
+    pub fn of_stored(stored: AgentCommand, default: &Self, variables: &Variables) -> Option<Self> {
         if stored.demo {
             return Some(default.clone()).filter(|spec| spec.source == AgentSource::Demo);
         }
@@ -135,7 +135,7 @@ impl AgentSpec {
             command: stored.command,
             args: stored.args,
             cwd: stored.cwd,
-            env: default.env.clone(),
+            env: variables.clone(),
             source: AgentSource::Session,
             protocol: stored.protocol,
             child_per_session: stored.child_per_session,
@@ -174,14 +174,14 @@ mod tests {
             AgentSpec::in_process("own", "/"),
             AgentSpec::in_process("other", "/"),
         );
-        let stored = own.stored();
-        assert_eq!(AgentSpec::of_stored(stored.clone(), &own), Some(own));
-        assert_eq!(AgentSpec::of_stored(stored.clone(), &other), None);
+        let (stored, none) = (own.stored(), &Variables::default());
+        assert_eq!(AgentSpec::of_stored(stored.clone(), &own, none), Some(own));
+        assert_eq!(AgentSpec::of_stored(stored.clone(), &other, none), None);
         let program = AgentSpec {
             source: AgentSource::CommandLine,
             ..AgentSpec::in_process("own", "/")
         };
-        assert_eq!(AgentSpec::of_stored(stored, &program), None);
-        assert!(AgentSpec::of_stored(program.stored(), &other).is_some());
+        assert_eq!(AgentSpec::of_stored(stored, &program, none), None);
+        assert!(AgentSpec::of_stored(program.stored(), &other, none).is_some());
     }
 }

@@ -42,6 +42,8 @@ pub struct Settings {
     pub max_sessions: Option<usize>,
     /// acpipe's own environment, which agents inherit.
     pub inherited: Variables,
+    /// Variables of the command line, for the agents that clients define. The default agent has them in its definition.
+    pub variables: Variables,
     /// Secrets that logs and tapes hide; what users type as answers is added.
     pub secrets: Secrets,
     pub limits: Limits,

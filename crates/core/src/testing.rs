@@ -63,6 +63,7 @@ impl SettingsBuilder {
             idle_after: None,
             max_sessions: None,
             inherited: Variables::default(),
+            variables: Variables::default(),
             secrets: Secrets::default(),
             limits: Limits::default(),
             mcp_servers: Vec::new(),

@@ -406,6 +406,7 @@ fn plain_settings(cwd: String) -> Settings {
         idle_after: None,
         max_sessions: None,
         inherited: inherited(),
+        variables: Variables::default(),
         secrets: own_secrets(),
         limits: Limits::default(),
         mcp_servers: Vec::new(),

@@ -30,15 +30,24 @@ impl Catalog {
         match p.agent.as_deref() {
             Some(name) if has_command && own.is_none() && router.agents().find(name).is_none() => {
                 check_name(name).map_err(|why| invalid("agent", why))?;
-                let default = router.agents().get(self.scopes.default_agent());
-                let spec =
-                    requested_spec(default.definition(), p.clone(), &router.shared().settings)?;
+                let base = self.base_of_clients(router);
+                let spec = requested_spec(&base, p.clone(), &router.shared().settings)?;
                 let agent = add_agent(router.agents_mut(), AgentDefinition::new(name, spec))?;
                 self.scopes.set_definer(agent);
                 self.agent_named(router, Some(name))
             }
             name => self.agent_named(router, name),
         }
+    }
+
+    /// Returns the definition on which an agent that a client defines is based: the default agent, with the variables of
+    /// the command line only. Those of the default agent are not for another program.
+    fn base_of_clients(&self, router: &Router) -> AgentDefinition {
+        let default = router.agents().get(self.scopes.default_agent());
+        let mut base = default.definition().clone();
+        let settings = self.scopes.caller_settings(router.shared());
+        base.spec.env.clone_from(&settings.variables);
+        base
     }
 
     /// Gives an agent that a client has connected with another command the same command for the clients that name it
@@ -84,8 +93,8 @@ impl Catalog {
             timeout_ms: None,
             elapsed_ms: 0,
         };
-        let default = router.agents().get(self.scopes.default_agent());
-        let mut spec = requested_spec(default.definition(), connect, &router.shared().settings)?;
+        let base = self.base_of_clients(router);
+        let mut spec = requested_spec(&base, connect, &router.shared().settings)?;
         spec.source = wire::AgentSource::Client;
         let mut definition = AgentDefinition::new(&name, spec).with_instructions(p.instructions);
         (definition.description, definition.tags) = (p.description, p.tags);

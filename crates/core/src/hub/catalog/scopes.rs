@@ -131,8 +131,10 @@ impl Scopes {
         }
     }
 
+    /// Forgets the tools that the client whose call is being handled refuses in a session. Those that other clients refuse
+    /// hold for them, also in a later session with this id.
     pub(in crate::hub) fn forget_refused(&mut self, session: &str) {
-        for own in self.refused.values_mut() {
+        if let Some(own) = self.refused.get_mut(&self.caller) {
             own.remove(session);
         }
     }
@@ -341,9 +343,10 @@ impl Scopes {
         if let Some(agent) = same.find(is_in_use) {
             return Some(agent);
         }
-        let spec = AgentSpec::of_stored(stored, &agents.get(default).definition().spec)?;
-        let definition = AgentDefinition::unnamed(spec);
         let settings = self.caller_settings(shared);
+        let default = &agents.get(default).definition().spec;
+        let spec = AgentSpec::of_stored(stored, default, &settings.variables)?;
+        let definition = AgentDefinition::unnamed(spec);
         let definition = complete(definition, settings, &self.caller_services());
         agents.scoped(definition).ok()
     }

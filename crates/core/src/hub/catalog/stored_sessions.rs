@@ -111,10 +111,12 @@ impl Catalog {
             .get(self.scopes.default_agent())
             .definition()
             .spec;
+        // The variables of the default agent are not for another program.
+        let variables = &self.scopes.caller_settings(router.shared()).variables;
         let stored = identity.agent_command.as_deref().cloned();
         let is_configured = stored.as_ref().is_some_and(|stored| stored.configured);
         let was_in_process = stored.as_ref().is_some_and(|stored| stored.in_process);
-        let spec = stored.and_then(|stored| AgentSpec::of_stored(stored, default));
+        let spec = stored.and_then(|stored| AgentSpec::of_stored(stored, default, variables));
         let spec = spec.unwrap_or_else(|| default.clone());
         let mut definition = AgentDefinition::new(name, spec);
         // Without its definition, the agent would run without the rules of the definition.

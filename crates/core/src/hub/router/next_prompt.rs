@@ -76,7 +76,7 @@ pub fn ensure_agent(
         .sessions
         .get(id)
         .and_then(|s| s.known.command.as_deref().cloned());
-    let own = stored.and_then(|stored| AgentSpec::of_stored(stored, configured));
+    let own = stored.and_then(|stored| AgentSpec::of_stored(stored, configured, &configured.env));
     router.with_agent(agent, cx, |agent, cx| agent.need(own, cx))
 }
 

@@ -260,17 +260,31 @@ fn refused_tools_of_a_client_hold_for_it_after_another_opened_the_session_with_o
     t.join(A, Mode::Approve, &[]);
     t.join(B, Mode::Approve, &[]);
     t.define(A, Way::Register);
-    for (client, tool) in [(A, "Bash"), (B, "Write")] {
+    for (client, tool) in [(A, "Bash"), (B, "Write"), (B, "Read")] {
         let wish =
             json!({"sessionId": "s", "agent": "own", "options": {"disallowedTools": [tool]}});
         let call = t.call(client, Command::Ensure(params(wish)));
         t.answer_all();
         t.result(client, call);
         assert_eq!(t.chosen_for(A, "s", "execute"), "n", "{tool}");
-        let close = json!({"sessionId": "s"});
-        t.call(B, Command::History(History::CloseSession(params(close))));
+        let id = json!({"sessionId": "s"});
+        let end = match tool {
+            "Bash" => History::CloseSession(params(id)),
+            _ => History::ClearSession(params(id)),
+        };
+        let call = t.call(B, Command::History(end));
         t.answer_all();
+        t.result(B, call);
     }
+    // A client that clears a session itself begins anew.
+    t.ensure_own(A, "s");
+    t.call(
+        A,
+        Command::History(History::ClearSession(params(json!({"sessionId": "s"})))),
+    );
+    t.answer_all();
+    t.ensure_own(A, "s");
+    assert_eq!(t.chosen_for(A, "s", "execute"), "y");
 }
 
 /// A stored list is that of a client that is gone, or of another one.

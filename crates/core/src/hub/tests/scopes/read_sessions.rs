@@ -238,3 +238,30 @@ fn reader_does_not_give_its_settings_to_an_agent_that_only_the_session_knows() {
         assert!(policy == Some(&Policy::from(Mode::Deny)), "{how}");
     }
 }
+
+/// The session has an agent that a client defined, or one without a name that is another program than the default agent.
+#[test]
+fn stored_session_of_another_program_gets_no_variables_of_the_default_agent() {
+    for is_named in [true, false] {
+        let disk = Disk::default();
+        let mut t = daemon_on(&disk);
+        let mut settings = Box::new(SettingsBuilder::new(t.now).build());
+        settings.default_agent.spec.command = "other".to_owned();
+        t.hub.client_joined(A, settings).unwrap();
+        t.connect_with(A, &json!({}));
+        if is_named {
+            let own = json!({"agent": "own", "command": "own"});
+            t.call(A, Command::Register(params(own)));
+        }
+        t.ensure_at(A, is_named.then_some("own"));
+        t.prompt(A, "s");
+        t.end_turn();
+        let mut t = daemon_on(&disk);
+        t.join_with_mark(B, Mode::Approve, "b", false);
+        t.ensure_at(B, None);
+        let agent = t.hub.router.sessions().get("s").unwrap().agent;
+        let spec = t.hub.router.agents().get(agent).spec();
+        assert_eq!(spec.command, if is_named { "own" } else { "other" });
+        assert_eq!(t.mark(), None, "{is_named}");
+    }
+}

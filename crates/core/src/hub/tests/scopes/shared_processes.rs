@@ -111,6 +111,44 @@ fn change_of_an_agent_by_a_client_leaves_others_their_own_values() {
     }
 }
 
+/// Neither the variables of the configuration nor those that a client sets for the default agent are for another program.
+#[test]
+fn agent_that_a_client_defines_gets_no_variables_of_the_default_agent() {
+    for is_configured in [true, false] {
+        let mut t = daemon();
+        let mut settings = Box::new(SettingsBuilder::new(t.now).build());
+        let both = |value: &str| Some(value.to_owned());
+        settings.variables.0.insert("LINE".to_owned(), both("1"));
+        let own = &mut settings.default_agent;
+        own.spec.env.clone_from(&settings.variables);
+        if is_configured {
+            own.name = "main".to_owned();
+            own.spec.source = AgentSource::Configuration;
+            own.spec.env.0.insert("SAFE".to_owned(), both("1"));
+        }
+        let agent = own.name.clone();
+        t.hub.client_joined(A, settings).unwrap();
+        t.connect_with(A, &json!({}));
+        let set = json!({"agent": agent, "set": {"SET": "1"}});
+        let call = t.call(A, Command::UpdateEnvironment(params(set)));
+        t.result(A, call);
+        let own = |name: &str| json!({"agent": name, "command": "own", "env": {"OWN": "1"}});
+        t.call(A, Command::Register(params(own("registered"))));
+        let call = t.call(A, Command::Connect(params(own("connected"))));
+        t.answer_all();
+        t.result(A, call);
+        for name in ["registered", "connected"] {
+            let agents = t.hub.router.agents();
+            let named = agents
+                .all()
+                .filter(|agent| agents.get(*agent).name() == name);
+            let own = agents.get(named.last().unwrap()).spec();
+            let names: Vec<&str> = own.env.0.keys().map(String::as_str).collect();
+            assert_eq!(names, ["LINE", "OWN"], "{name} {is_configured}");
+        }
+    }
+}
+
 /// Changes of another client with the same settings that contradict the settings, or what a client set itself.
 #[test]
 fn client_keeps_the_variables_that_it_set_after_a_change_of_another() {
