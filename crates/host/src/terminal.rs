@@ -1,5 +1,6 @@
 //! The terminal at which the user is asked, on its own thread: it writes a question and reads a line as the
-//! answer. It reads nothing while no question is open, and input typed before a question is discarded.
+//! answer. It reads nothing while no question is open. Input typed before a question is discarded, and so is an answer
+//! that is not entered when its question closes: it would be the beginning of the next line, with its echo.
 
 use super::input::ClientInput;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -215,12 +216,16 @@ fn serve(
                 }
             }
             Ok(TerminalEvent::Typed) => {
-                let Some((number, _)) = asked else { continue };
+                let Some((number, echo)) = &mut asked else {
+                    continue;
+                };
                 let line = match read(tty, &mut line) {
                     Ok(false) => continue,
                     Ok(true) => Some(std::mem::take(&mut line)),
                     Err(_) => None,
                 };
+                let number = *number;
+                echo.discards = false;
                 asked = None;
                 end(number, line);
             }
@@ -263,7 +268,7 @@ fn write<'a>(mut tty: &'a File, order: &TerminalOrder) -> io::Result<Option<Echo
     let Some(ask) = &order.ask else {
         return Ok(None);
     };
-    let echo = Echo::begin(tty, !ask.secret)?;
+    let echo = Echo::begin(tty, !ask.secret, ask.prompt.is_some())?;
     if let Some(prompt) = &ask.prompt {
         tcflush(tty, QueueSelector::IFlush)?;
         tty.write_all(prompt.as_bytes())?;
@@ -275,22 +280,31 @@ fn write<'a>(mut tty: &'a File, order: &TerminalOrder) -> io::Result<Option<Echo
 struct Echo<'a> {
     tty: &'a File,
     before: Termios,
+    /// Whether the input that is not read is discarded with the guard.
+    discards: bool,
 }
 
 impl<'a> Echo<'a> {
-    fn begin(tty: &'a File, on: bool) -> io::Result<Self> {
+    fn begin(tty: &'a File, on: bool, discards: bool) -> io::Result<Self> {
         let before = tcgetattr(tty)?;
         let mut modes = before.clone();
         modes.local_modes.set(LocalModes::ECHO, on);
         modes.local_modes.insert(LocalModes::ECHONL);
         tcsetattr(tty, OptionalActions::Now, &modes)?;
-        Ok(Self { tty, before })
+        Ok(Self {
+            tty,
+            before,
+            discards,
+        })
     }
 }
 
 impl Drop for Echo<'_> {
     fn drop(&mut self) {
-        // Fails only if the terminal is gone.
+        // Both fail only if the terminal is gone.
+        if self.discards {
+            let _ = tcflush(self.tty, QueueSelector::IFlush);
+        }
         let _ = tcsetattr(self.tty, OptionalActions::Now, &self.before);
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn admit(access: ClientAccess, command: Command) -> Admission {
         // The daemon has other clients.
         (_, Command::Shutdown) => Admission::Leave(Reply::Done(Done::default())),
         (ClientAccess::Full, command) => Admission::Pass(command),
-        (ClientAccess::Observer, Command::Attach(mut p)) => {
+        (ClientAccess::Observer, Command::Attach(mut p)) if p.role != Some(Role::Controller) => {
             p.role = Some(Role::Observer);
             Admission::Pass(Command::Attach(p))
         }
@@ -79,6 +79,24 @@ mod tests {
             admit(ClientAccess::Full, command("{}")),
             Admission::Pass(_)
         ));
+    }
+
+    #[test]
+    fn observer_attaches_as_observer_only() {
+        let attach = |text: &str| {
+            let command = Command::Attach(serde_json::from_str(text).unwrap());
+            admit(ClientAccess::Observer, command)
+        };
+        for text in ["{}", r#"{"role":"observer"}"#] {
+            let Admission::Pass(Command::Attach(p)) = attach(text) else {
+                panic!("{text} was not passed on");
+            };
+            assert_eq!(p.role, Some(Role::Observer), "{text}");
+        }
+        let Admission::Answer(Err(error)) = attach(r#"{"role":"controller"}"#) else {
+            panic!("the call was passed on");
+        };
+        assert_eq!(error.kind, ErrorKind::Forbidden);
     }
 
     #[test]

@@ -4,6 +4,8 @@ use super::label::{CallFrame, Label, brief, text_of, words};
 use super::row::{Dir, RowKind, RowSide};
 use super::timeline::{Timeline, TimelineFrame};
 use super::{chunks, updates};
+use acpipe_core::agent_command::shown_line;
+use acpipe_model::secret::{shown_arguments, shown_words};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -19,7 +21,8 @@ pub fn read(bytes: &[u8], timeline: &mut Timeline) {
     let text = String::from_utf8_lossy(bytes);
     let mut clock = Clock::default();
     for line in text.lines().filter(|line| !line.is_empty()) {
-        let record = serde_json::from_str::<Value>(line).unwrap_or_default();
+        let mut record = serde_json::from_str::<Value>(line).unwrap_or_default();
+        let shown = hide_arguments(&mut record).then(|| record.to_string());
         let Some(of) = place(&record) else {
             timeline.unreadable += 1;
             continue;
@@ -38,9 +41,34 @@ pub fn read(bytes: &[u8], timeline: &mut Timeline) {
             dir: of.dir,
             agent: String::new(),
             label: of.label,
-            json: line.replace('\r', " "),
+            json: shown.unwrap_or_else(|| line.replace('\r', " ")),
         });
     }
+}
+
+/// Replaces the command lines of a session's agents with those that are shown, as in lists of sessions. Returns `false` if
+/// the record has none.
+fn hide_arguments(record: &mut Value) -> bool {
+    if record["record"] != "session" {
+        return false;
+    }
+    let command = serde_json::from_value(record["agentCommand"].clone()).ok();
+    if let Some(line) = shown_line(command.as_ref(), record["agent"].as_str()) {
+        record["agent"] = line.into();
+    }
+    if let Some(args) = record["agentCommand"]["args"].as_array_mut() {
+        let words: Vec<&str> = args.iter().filter_map(Value::as_str).collect();
+        *args = shown_arguments(&words)
+            .into_iter()
+            .map(Value::from)
+            .collect();
+    }
+    for known in record["agents"].as_array_mut().into_iter().flatten() {
+        if let Some(line) = known["agent"].as_str() {
+            known["agent"] = shown_words(line).into();
+        }
+    }
+    true
 }
 
 /// Times of records relative to the first one.
@@ -150,6 +178,7 @@ fn recovery(recovery: &Value) -> Label {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     const LOG: &str = concat!(
         r#"{"record":"session","at":"2026-01-01T00:00:00Z","format":1,"sessionId":"s","cwd":"/p","agent":"x --acp"}"#,
@@ -169,6 +198,25 @@ mod tests {
         r#"{"record":"end","at":"2026-01-01T00:00:03Z","turnId":"t1","summary":{"stopReason":"error","isError":true,"errors":[{"message":"gone"}]}}"#,
         "\nnot a record\n",
     );
+
+    #[test]
+    fn command_lines_have_no_values_of_secret_options() {
+        let args = ["--token", "tok-1", "-e", "NAME=env-2", "--api-key=key-3"];
+        let line = format!("x {}", args.join(" "));
+        let session = json!({"record": "session", "at": "2026-01-01T00:00:00Z", "sessionId": "s", "cwd": "/p", "agent": line,
+            "agentCommand": {"command": "x", "args": args}, "agents": [{"agent": line, "id": "a"}]});
+        let mut earlier = session.clone();
+        earlier.as_object_mut().unwrap().remove("agentCommand");
+        for record in [session, earlier] {
+            let mut timeline = Timeline::default();
+            read(record.to_string().as_bytes(), &mut timeline);
+            let shown = format!("{:?} {:?}", timeline.facts, timeline.rows);
+            assert!(shown.contains("--token"), "{shown}");
+            for secret in ["tok-1", "env-2", "key-3"] {
+                assert!(!shown.contains(secret), "{secret}: {shown}");
+            }
+        }
+    }
 
     #[test]
     fn records_stand_between_client_and_agent_with_their_times() {

@@ -2,6 +2,7 @@
 
 use super::Daemon;
 use super::client::Client;
+use crate::chat::READY;
 use crate::harness::steps::{ask, end, say};
 use crate::harness::terminal::Screen;
 use crate::harness::{FAKE_AGENT, World, calls, chosen_options};
@@ -142,6 +143,66 @@ fn question_is_closed_when_another_client_answers() {
     screen.keys("\x04");
     assert_eq!(screen.end().0, 0);
     daemon.stop();
+}
+
+/// Types the beginning of an answer, and lets another client answer; then enters a line when `ready` is shown.
+#[track_caller]
+fn type_until_answered(screen: &mut Screen, client: &mut Client, ready: &str) {
+    screen.await_text(PROMPT);
+    screen.keys("half-");
+    // The terminal shows what it has got.
+    screen.await_text("half-");
+    let asked = client.next("permission/request");
+    client.respond(&asked, &approval());
+    screen.await_text("the question is closed: test answered it");
+    screen.await_text("done");
+    screen.await_text(ready);
+    screen.keys("whole\n");
+    screen.await_text("second");
+    screen.await_text(ready);
+    screen.keys("\x04");
+}
+
+#[test]
+fn answer_that_is_not_entered_when_its_question_closes_is_no_prompt() {
+    let script = json!({"session/prompt": [
+        [ask(&call(), OPTIONS), say("done"), end("end_turn")],
+        [say("second"), end("end_turn")],
+    ]});
+    for is_chat in [false, true] {
+        let (daemon, mut client) = daemon(&script);
+        let mut screen = if is_chat {
+            let mut screen = Screen::new(World::new());
+            screen.term = "xterm";
+            screen.env.push(("NO_COLOR", "1".to_owned()));
+            let state = daemon.world.dir.join("state");
+            let cwd = daemon.world.dir.to_str().unwrap();
+            let place = ["--state-dir", state.to_str().unwrap(), "--cwd", cwd];
+            screen.start(
+                &[&["run", "--daemon", "--session", "s"], &place[..]].concat(),
+                "",
+            );
+            screen.await_text(READY);
+            screen
+        } else {
+            let mut screen = at_terminal(&daemon, &["s"]);
+            screen.await_text("Ctrl-D leaves the session");
+            screen
+        };
+        screen.keys("go\n");
+        let ready = if is_chat { READY } else { "\n" };
+        type_until_answered(&mut screen, &mut client, ready);
+        let (code, text, _) = screen.end();
+        assert_eq!(code, 0, "{text}");
+        let log = daemon.world.log();
+        let prompts: Vec<&Value> = calls(&log, "session/prompt")
+            .into_iter()
+            .map(|call| &call["params"]["prompt"][0]["text"])
+            .collect();
+        assert_eq!(prompts, ["go", "whole"], "{text}");
+        drop(client);
+        daemon.stop();
+    }
 }
 
 #[test]

@@ -126,10 +126,10 @@ fn websocket_of_an_observer_changes_nothing() {
         mine.unwrap()["role"] == "observer"
     };
     assert!(is_observer(&mut socket));
-    socket.call(
-        "session/attach",
-        &json!({"sessionId": "s", "role": "controller"}),
-    );
+    let controller = json!({"sessionId": "s", "role": "controller"});
+    let refused = socket.call("session/attach", &controller);
+    assert_eq!(refused["error"]["data"]["kind"], "forbidden", "{refused}");
+    socket.call("session/attach", &own);
     assert!(is_observer(&mut socket));
     let (_, head) = Socket::connect(&server, &"0".repeat(64));
     assert!(head.starts_with("HTTP/1.1 401"), "{head}");
