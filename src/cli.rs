@@ -442,16 +442,14 @@ fn store_by(
         args::DurabilityArg::None => Durability::None,
     };
     let (files, events) = open(&dir, durability).map_err(|e| {
-        let dir = dir.display();
-        let message =
-            format!("cannot store sessions in {dir}: {e}; choose another directory with --state-dir, or use --persist \
-                         never");
+        let hint = "choose another directory with --state-dir, or use --persist never";
+        let message = format!("cannot store sessions in {}: {e}; {hint}", dir.display());
         Error::new(ErrorKind::Storage, message)
     })?;
     for open in open_to_others(&dir) {
+        let open = open.display();
         print_note(&format!(
-            "every user of this machine can create files in {}; run chmod o-w on it",
-            open.display()
+            "every user of this machine can create files in {open}; run chmod o-w on it"
         ));
     }
     Ok((Box::new(files), events))
@@ -475,10 +473,9 @@ fn persists_with(option: Option<Persist>, variable: Option<&str>) -> Result<bool
         (Some(persist), _) => Ok(persist == Persist::Always),
         (None, None | Some("" | "true")) => Ok(true),
         (None, Some("false")) => Ok(false),
-        (None, Some(other)) => {
-            let message = format!("PERSIST_MESSAGES must be true or false, not {other:?}");
-            Err(UsageError(message))
-        }
+        (None, Some(other)) => Err(UsageError(format!(
+            "PERSIST_MESSAGES must be true or false, not {other:?}"
+        ))),
     }
 }
 
@@ -492,9 +489,9 @@ fn state_dir(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
         None => acpipe_host::state_dir()?,
     };
     check_state(&dir).map_err(|error| {
+        let dir = dir.display();
         let message = format!(
-            "cannot use the state directory {}: {error}; change its owner, or choose another directory with --state-dir",
-            dir.display()
+            "cannot use the state directory {dir}: {error}; change its owner, or choose another directory with --state-dir"
         );
         Error::new(ErrorKind::Storage, message)
     })?;

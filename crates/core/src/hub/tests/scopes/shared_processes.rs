@@ -143,8 +143,8 @@ fn agent_that_a_client_defines_gets_no_variables_of_the_default_agent() {
                 .all()
                 .filter(|agent| agents.get(*agent).name() == name);
             let own = agents.get(named.last().unwrap()).spec();
-            let names: Vec<&str> = own.env.0.keys().map(String::as_str).collect();
-            assert_eq!(names, ["LINE", "OWN"], "{name} {is_configured}");
+            let variables: Vec<&str> = own.env.0.keys().map(String::as_str).collect();
+            assert_eq!(variables, ["LINE", "OWN"], "{name} {is_configured}");
         }
     }
 }
