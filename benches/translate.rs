@@ -4,8 +4,7 @@
 use acpipe::testing::SettingsBuilder;
 use acpipe_core::client::{Command, Notice, Reply, Token};
 use acpipe_core::client_sink::{ChunkAddress, ClientSink};
-use acpipe_core::hub::HubCx;
-use acpipe_core::hub::{AgentId, AgentInput, Effect, Hub};
+use acpipe_core::hub::{AgentId, AgentInput, Effect, Hub, HubCx};
 use acpipe_core::store::MemoryStore;
 use acpipe_json::frame::Batch;
 use acpipe_model::error::Error;

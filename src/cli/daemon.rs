@@ -20,10 +20,9 @@ mod start;
 mod start_options;
 mod status;
 
-use super::args::DaemonArgs;
 use super::args::daemon::{DaemonVerb, ResidentArgs, StartArgs};
 use super::args::shared::PlaceArgs;
-use super::args::{AgentArgs, AttachArgs, LimitArgs, RunArgs};
+use super::args::{AgentArgs, AttachArgs, DaemonArgs, LimitArgs, RunArgs};
 use super::{UsageError, check_single_agent, print_note, state_dir};
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::secret::Secrets;

@@ -23,9 +23,8 @@ use acpipe_host::{
     log_frames, logs_frames,
 };
 use acpipe_json::frame::{ClientFrame, Framing, write_framed};
-use acpipe_json::rpc;
 use acpipe_json::rpc::{Message, NotAMessage};
-use acpipe_json::{shallow, write_number};
+use acpipe_json::{rpc, shallow, write_number};
 use acpipe_model::decision::DecisionSource;
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::secret::Secrets;

@@ -1,9 +1,8 @@
 //! AG-UI events of recorded and generated turns, judged by the packages of the protocol.
 
 use crate::generate::{ALLOW, REFUSE};
-use crate::judge;
 use crate::replay::{self, ReplayClient, Replayed};
-use crate::{claude, generated, recordings, transport};
+use crate::{claude, generated, judge, recordings, transport};
 use acpipe_core::agui::RunEvents;
 use acpipe_core::fold::Fold;
 use acpipe_core::profile::Profile;

@@ -1,9 +1,8 @@
 //! Sign-in to agents and logout, with every type of method.
 
-use crate::harness::claude;
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::say;
-use crate::harness::{FAKE_AGENT, World, calls};
+use crate::harness::{FAKE_AGENT, World, calls, claude};
 use serde_json::{Value, json};
 
 const SECRET: &str = "5eCr3t-t0k3n";

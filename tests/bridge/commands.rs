@@ -1,10 +1,9 @@
 //! Programs that answer one prompt as agents.
 
-use crate::harness::FAKE_AGENT;
-use crate::harness::World;
 use crate::harness::run::Run;
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::{end, say};
+use crate::harness::{FAKE_AGENT, World};
 use serde_json::{Value, json};
 
 /// Returns a server with the agent `own`, a shell script with the conversation as JSON in `$line`.

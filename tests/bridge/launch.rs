@@ -1,9 +1,8 @@
 //! Choice of the program to start, and the login shell's part in it.
 
-use crate::harness::claude as cli;
 use crate::harness::run::Run;
 use crate::harness::server::{Framing, Server};
-use crate::harness::{FAKE_AGENT, FAKE_CLAUDE, LIMIT, World};
+use crate::harness::{FAKE_AGENT, FAKE_CLAUDE, LIMIT, World, claude as cli};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,9 +1,8 @@
 //! Modes, models and options: set by the client, and set again in a restored session.
 
-use crate::harness::FAKE_AGENT;
-use crate::harness::calls;
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
+use crate::harness::{FAKE_AGENT, calls};
 use serde_json::{Value, json};
 
 /// Answer of older agents to `session/new`, with lists of modes and models.

@@ -3,8 +3,7 @@
 pub use acpipe::testing::params;
 use acpipe::testing::{self, RecordingClient, SettingsBuilder};
 use acpipe_core::client::{Command, Reply, Token};
-use acpipe_core::hub::HubCx;
-use acpipe_core::hub::{AgentId, AgentInput, Effect, Hub};
+use acpipe_core::hub::{AgentId, AgentInput, Effect, Hub, HubCx};
 use acpipe_core::store::MemoryStore;
 use acpipe_protocol::wire::Protocol;
 use serde_json::{Value, json};

@@ -13,8 +13,7 @@ use crate::plant::{ANYTHING, OTHER_FIELD, PlantedValue, UNKNOWN, number, sentine
 use crate::survey::{Field, Found, Group};
 use acpipe::testing::{self, RecordingClient};
 use acpipe_core::client::{Command, Token};
-use acpipe_core::hub::HubCx;
-use acpipe_core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
+use acpipe_core::hub::{AgentId, AgentInput, Effect, Exit, Hub, HubCx};
 use acpipe_core::store::MemoryStore;
 use acpipe_model::transport::Transport;
 use acpipe_protocol::wire::Protocol;

@@ -2,9 +2,8 @@
 //! more of each; a failure names its case.
 
 use acpipe_json::frame::{ClientFrame, ClientFrames, sniff};
-use acpipe_json::rpc;
 use acpipe_json::rpc::Message;
-use acpipe_json::{DEEPEST, MARK, is_deeper, shallow};
+use acpipe_json::{DEEPEST, MARK, is_deeper, rpc, shallow};
 use bytes::BytesMut;
 use serde_json::Value;
 use std::env;

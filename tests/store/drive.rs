@@ -3,8 +3,7 @@
 use super::disk::{Dice, Disk};
 use acpipe::testing::{RecordedChunk, RecordingClient, SettingsBuilder, messages, params};
 use acpipe_core::client::{Command, History, Token};
-use acpipe_core::hub::HubCx;
-use acpipe_core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
+use acpipe_core::hub::{AgentId, AgentInput, Effect, Exit, Hub, HubCx};
 use acpipe_model::error::Error;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

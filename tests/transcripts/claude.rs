@@ -7,8 +7,7 @@
 use crate::replay::{ReplayClient, Replayed, frames, settings};
 use acpipe::testing::{line, params};
 use acpipe_core::client::{Command, Token};
-use acpipe_core::hub::HubCx;
-use acpipe_core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
+use acpipe_core::hub::{AgentId, AgentInput, Effect, Exit, Hub, HubCx};
 use acpipe_core::profile::Profile;
 use acpipe_core::store::MemoryStore;
 use acpipe_json::to_raw;

@@ -3,8 +3,7 @@
 use acpipe::testing::{self, RecordedChunk, RecordingClient, SettingsBuilder};
 use acpipe_core::client::{Command, Reply, Token};
 use acpipe_core::client_request::{ClientRequest, ClientRequestId};
-use acpipe_core::hub::HubCx;
-use acpipe_core::hub::{AgentId, AgentInput, Effect, Exit, Hub, Settings};
+use acpipe_core::hub::{AgentId, AgentInput, Effect, Exit, Hub, HubCx, Settings};
 use acpipe_core::profile::Profile;
 use acpipe_core::store::MemoryStore;
 use acpipe_json::to_raw;

@@ -24,9 +24,8 @@ pub mod updates;
 mod user_question;
 
 use acpipe_json as json;
-use acpipe_json::Members;
-use acpipe_json::rpc;
 use acpipe_json::rpc::{Message, RpcError};
+use acpipe_json::{Members, rpc};
 use acpipe_model::decision::Decision;
 use acpipe_model::dialect::{
     AgentAnswer, AgentCall, AgentLine, AgentRequest, AgentServices, AgentText, Child, Dialect,

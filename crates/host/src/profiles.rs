@@ -5,8 +5,7 @@
 //! ```
 
 use super::ownership::make_private;
-use super::regular;
-use super::store;
+use super::{regular, store};
 use acpipe_core::quirks::Quirks;
 use acpipe_json::read_bytes;
 use acpipe_model::error::{Error, ErrorKind};

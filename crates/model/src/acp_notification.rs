@@ -1,7 +1,6 @@
 //! ACP updates of a session on their way to clients that speak ACP.
 
-use acpipe_json::rpc;
-use acpipe_json::{Members, to_raw};
+use acpipe_json::{Members, rpc, to_raw};
 use serde_json::value::RawValue;
 
 /// Update of a session in ACP (the notification `session/update`).

@@ -1,8 +1,7 @@
 //! Tool lists: those of a session, and those that count in every session.
 
-use super::listed;
 use super::names::Names;
-use super::{Effect, Policy, Rule};
+use super::{Effect, Policy, Rule, listed};
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::tool_names::check_rules;
 use acpipe_protocol::wire::SessionOptions;

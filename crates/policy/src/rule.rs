@@ -6,9 +6,8 @@ use super::members::Group;
 use super::names::{self, Names};
 use super::options::ForbiddenOption;
 use super::path::{LONGEST, PathPattern};
-use super::read_only;
 use super::wild::wild;
-use super::{Effect, Subject};
+use super::{Effect, Subject, read_only};
 
 /// Rule of a policy. It matches if every kind of condition that it has is met by at least one condition of
 /// that kind.

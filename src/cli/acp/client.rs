@@ -16,9 +16,8 @@ use acpipe_host::{
     log_frames,
 };
 use acpipe_json::frame::{ClientFrame, Framing, Sniffed, sniff, sniff_all, write_framed};
-use acpipe_json::rpc;
 use acpipe_json::rpc::{Message, NotAMessage};
-use acpipe_json::shallow;
+use acpipe_json::{rpc, shallow};
 use acpipe_model::acp_notification::AcpNotification;
 use acpipe_model::decision::DecisionSource;
 use acpipe_model::error::{Error, ErrorKind};

@@ -1,8 +1,7 @@
 //! Errors as responses to the client.
 
-use acpipe_json::rpc;
 use acpipe_json::rpc::ErrorObject;
-use acpipe_json::to_raw;
+use acpipe_json::{rpc, to_raw};
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::acp::RESOURCE_NOT_FOUND;
 use acpipe_protocol::wire::TurnError;

@@ -3,8 +3,7 @@
 use super::args::ListAgentsArgs;
 use super::{AgentWorld, FoundAgent, is_installed};
 use crate::cli::aligned::{CutColumn, aligned};
-use crate::cli::screen::ScreenContent;
-use crate::cli::screen::to_stdout;
+use crate::cli::screen::{ScreenContent, to_stdout};
 use crate::cli::styles::Styles;
 use acpipe_core::agent_definition::AgentDefinition;
 use acpipe_core::builtin_definition::builtin_definition;

@@ -4,10 +4,8 @@ use super::AgentWorld;
 use super::args::ShowAgentArgs;
 use super::listed::{AgentAvailability, AgentListing};
 use crate::cli::agent_definitions::named;
-use crate::cli::screen::ScreenContent;
-use crate::cli::screen::to_stdout;
-use acpipe_model::builtin_agents;
-use acpipe_model::shell_words;
+use crate::cli::screen::{ScreenContent, to_stdout};
+use acpipe_model::{builtin_agents, shell_words};
 use std::io::{self, Write};
 
 /// Prints the definition of an agent, and where its program is.

@@ -1,7 +1,6 @@
 //! Arguments of `acpipe attach`.
 
-use crate::cli::args::shared::Format;
-use crate::cli::args::shared::PlaceArgs;
+use crate::cli::args::shared::{Format, PlaceArgs};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 

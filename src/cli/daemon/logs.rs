@@ -3,8 +3,7 @@
 use super::connect::connect_control;
 use crate::cli::args::daemon::LogsArgs;
 use crate::cli::args::hints::try_parse;
-use crate::cli::screen::ScreenContent;
-use crate::cli::screen::to_stdout;
+use crate::cli::screen::{ScreenContent, to_stdout};
 use crate::cli::{print_note, state_dir};
 use acpipe_host::DaemonPlace;
 use anyhow::Context as _;

@@ -3,8 +3,7 @@
 use super::connect::connect_control;
 use super::control::Control;
 use crate::cli::args::daemon::StatusArgs;
-use crate::cli::screen::ScreenContent;
-use crate::cli::screen::to_stdout;
+use crate::cli::screen::{ScreenContent, to_stdout};
 use crate::cli::{print_note, state_dir};
 use serde_json::{Value, json};
 use std::fmt::Write as _;

@@ -1,7 +1,6 @@
 //! Report of `acpipe doctor`: its checks, as lines of text or one JSON object.
 
-use crate::cli::screen::ScreenContent;
-use crate::cli::screen::to_stdout;
+use crate::cli::screen::{ScreenContent, to_stdout};
 use crate::cli::styles::{BAD, GOOD, Styles, WARNING};
 use acpipe_model::secret::{Secrets, hide_in_value};
 use anstyle::Style;

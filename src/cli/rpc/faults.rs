@@ -3,9 +3,8 @@
 
 use super::{RpcClient, client_requests};
 use acpipe_json::frame::{Overlong, Sniffed, sniff, sniff_all};
-use acpipe_json::rpc;
 use acpipe_json::rpc::{ErrorObject, RpcError, code};
-use acpipe_json::to_raw;
+use acpipe_json::{rpc, to_raw};
 use acpipe_model::error::{Error, ErrorKind};
 use serde_json::value::RawValue;
 use std::borrow::Cow;

@@ -6,9 +6,8 @@
 use crate::cli::schema::{DISCOVER, openrpc};
 use acpipe_core::client::Command;
 use acpipe_core::methods::{Method, MethodVisitor, visit_methods};
-use acpipe_json::rpc;
 use acpipe_json::rpc::Message;
-use acpipe_json::{SMALL, TypeFault, check_input, read_typed};
+use acpipe_json::{SMALL, TypeFault, check_input, read_typed, rpc};
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::prompt_parts::too_many;
 use acpipe_model::unknown_fields;

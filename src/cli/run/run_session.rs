@@ -17,8 +17,7 @@ use acpipe_core::store::{Card, OptionalStore, Store};
 use acpipe_dialects::claude::CLAUDE;
 use acpipe_host::{MemorySessions, StoreEvents};
 use acpipe_model::error::{Error, ErrorKind};
-use acpipe_model::secret::Secrets;
-use acpipe_model::secret::shown_words;
+use acpipe_model::secret::{Secrets, shown_words};
 use acpipe_protocol::wire::Protocol;
 use std::io::IsTerminal as _;
 

@@ -2,13 +2,12 @@
 
 use super::age::short;
 use super::{cards, directory, same_dir};
-use crate::cli::UsageError;
 use crate::cli::columns::{columns, visible, width};
 use crate::cli::pager::{PagerArgs, to_pager};
-use crate::cli::print_note;
 use crate::cli::screen::ScreenContent;
 use crate::cli::sessions::args::SearchArgs;
 use crate::cli::styles::{DIM, HEAD, HIT, Styles};
+use crate::cli::{UsageError, print_note};
 use acpipe_core::log::Log;
 use acpipe_core::profile::Profile;
 use acpipe_core::session_id::name_of;

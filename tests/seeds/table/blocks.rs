@@ -1,7 +1,8 @@
 //! Cases of text, reasoning, other content, and ends of turns.
 
-use crate::words::{Case, begun, call, change, input, none, output, reasoning, same, say};
-use crate::words::{text, think};
+use crate::words::{
+    Case, begun, call, change, input, none, output, reasoning, same, say, text, think,
+};
 use serde_json::{Value, json};
 
 fn finish() -> Value {

@@ -1,7 +1,9 @@
 //! Cases of whole turns.
 
-use crate::words::{Case, begun, call, change, failed, input, none, output, reasoning, same, say};
-use crate::words::{status, text, think};
+use crate::words::{
+    Case, begun, call, change, failed, input, none, output, reasoning, same, say, status, text,
+    think,
+};
 use serde_json::{Value, json};
 
 pub fn cases() -> Vec<Case> {

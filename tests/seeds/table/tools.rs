@@ -1,7 +1,8 @@
 //! Cases of tool calls.
 
-use crate::words::text;
-use crate::words::{Case, begun, call, change, failed, input, none, output, same, say, status};
+use crate::words::{
+    Case, begun, call, change, failed, input, none, output, same, say, status, text,
+};
 use serde_json::{Value, json};
 
 pub fn cases() -> Vec<Case> {

@@ -3,8 +3,7 @@
 use super::client::PendingCall;
 use super::dice::Dice;
 use acpipe_core::client::{Command, History};
-use acpipe_protocol::wire::DEFAULT_SESSION;
-use acpipe_protocol::wire::{AgentListParams, AgentParams};
+use acpipe_protocol::wire::{AgentListParams, AgentParams, DEFAULT_SESSION};
 use serde::de::DeserializeOwned;
 
 /// Few sessions, so that calls collide.

@@ -8,9 +8,8 @@ use acpipe_core::sanitize::sanitize;
 use acpipe_json::frame::{
     Batch, ClientFrame, ClientFrames, LineBatches, Overlong, lines, sniff, sniff_all,
 };
-use acpipe_json::rpc;
 use acpipe_json::rpc::{Message, NotAMessage};
-use acpipe_json::{DEEPEST, is_deeper, repair, shallow, value};
+use acpipe_json::{DEEPEST, is_deeper, repair, rpc, shallow, value};
 use acpipe_protocol::wire::Protocol;
 use bytes::BytesMut;
 use serde_json::value::RawValue;

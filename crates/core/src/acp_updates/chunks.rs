@@ -1,9 +1,7 @@
 //! Chunks of endpoints that stream the AI SDK's chunks.
 
-use super::AcpUpdates;
-use super::content;
-use super::session;
 use super::writer::Put;
+use super::{AcpUpdates, content, session};
 use acpipe_json::{JsonStr, Members, non_null, text, to_raw, value};
 use acpipe_model::event::{Content, MessagePiece, MessageRole, ToolStatus, ToolUpdate};
 use acpipe_protocol::ui_chunk::UiChunk;

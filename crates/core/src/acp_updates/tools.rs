@@ -1,8 +1,7 @@
 //! Tool calls: the first update of a call becomes a `tool_call`, each later one a `tool_call_update`.
 
-use super::AcpUpdates;
-use super::content;
 use super::writer::Put;
+use super::{AcpUpdates, content};
 use acpipe_json::{JsonStr, Members, to_raw};
 use acpipe_model::event::{TerminalUpdate, ToolStatus, ToolUpdate};
 use acpipe_policy::KINDS;

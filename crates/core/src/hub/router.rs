@@ -16,8 +16,7 @@ mod unfinished_turns;
 
 use super::agents::Agents;
 use super::cx::HubCx;
-use crate::agent::Renewal;
-use crate::agent::{AgentCx, AgentMachine};
+use crate::agent::{AgentCx, AgentMachine, Renewal};
 use crate::client_sink::ClientSinks;
 use crate::config::Settings;
 use crate::cx::{Cx, SessionRequest};

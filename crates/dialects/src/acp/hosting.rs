@@ -1,8 +1,7 @@
 //! Requests of agents for files and terminals in ACP, and the responses.
 
-use acpipe_json::rpc;
 use acpipe_json::rpc::ErrorObject;
-use acpipe_json::to_raw;
+use acpipe_json::{rpc, to_raw};
 use acpipe_model::dialect::Child;
 use acpipe_model::error::{Error, ErrorKind, clip};
 use acpipe_model::event::HostRequestReceived;

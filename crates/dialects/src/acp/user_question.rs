@@ -6,9 +6,8 @@
 
 use acpipe_json::value;
 use acpipe_model::decision::Decision;
-use acpipe_model::elicitation::ElicitationDetails;
-use acpipe_model::elicitation::choices;
 use acpipe_model::elicitation::choices::ChoiceAnswer;
+use acpipe_model::elicitation::{ElicitationDetails, choices};
 use acpipe_model::event::{PermissionOption, ToolUpdate};
 use acpipe_model::option_choice::choose;
 use serde_json::{Map, Value, json};

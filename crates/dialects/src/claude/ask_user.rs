@@ -1,9 +1,8 @@
 //! `AskUserQuestion`: conversion of its questions to a form, and of the filled form to the CLI's input.
 
 use acpipe_json::{Members, to_raw, value};
-use acpipe_model::elicitation::ElicitationDetails;
-use acpipe_model::elicitation::choices;
 use acpipe_model::elicitation::choices::ChoiceAnswer;
+use acpipe_model::elicitation::{ElicitationDetails, choices};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 

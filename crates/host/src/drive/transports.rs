@@ -2,13 +2,10 @@
 //! requirements on a transport.
 
 use super::{ClientConnection, Shell};
-use crate::agent;
 use crate::agent::AgentHandle;
-use crate::files;
-use crate::in_process;
-use crate::loopback;
 use crate::recorder::ProcessRecorder;
 use crate::supervisor::codec::SupervisorOrder;
+use crate::{agent, files, in_process, loopback};
 use acpipe_core::hub::{AgentId, AgentInput, HubCx};
 use acpipe_model::http::shown_url;
 use acpipe_model::secret::shown_arguments;

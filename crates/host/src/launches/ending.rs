@@ -1,9 +1,8 @@
 //! Listing and ending of processes by their launch mark.
 
 use super::{FoundRecord, LaunchRecord, MARK, launch_processes, records};
-use crate::supervisor::tree;
 use crate::supervisor::tree::Member;
-use crate::supervisor::{KILL_LIMIT, LEFTOVERS_GRACE, SUPERVISOR};
+use crate::supervisor::{KILL_LIMIT, LEFTOVERS_GRACE, SUPERVISOR, tree};
 use acpipe_model::printable::printable;
 use acpipe_model::secret::shown_arguments;
 use rustix::process::Signal;

@@ -2,10 +2,8 @@
 //! program ends.
 
 use super::jobs::{DiskJob, Jobs};
-use super::names;
 use super::replaced::put;
-use super::unlinked;
-use super::{cards, claims};
+use super::{cards, claims, names, unlinked};
 use acpipe_core::agent_session_record::AgentSessionRecord;
 use acpipe_core::store::{Card, CardQuery, StoreEvent};
 use acpipe_model::error::{Error, ErrorKind};

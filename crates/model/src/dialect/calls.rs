@@ -2,8 +2,7 @@
 
 use super::{Opening, PromptPart, SessionSetup, Transcript};
 use crate::client_answer::ClientAnswer;
-use crate::decision::Decision;
-use crate::decision::Effect;
+use crate::decision::{Decision, Effect};
 use crate::error::Error;
 use crate::event::{CallId, ToolUpdate};
 use crate::host::HostAnswer;

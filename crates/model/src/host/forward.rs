@@ -5,9 +5,8 @@ use super::{HostAnswer, HostRequest, TerminalExit, TerminalOutput};
 use crate::client_answer::ErrorResponse;
 use crate::error::{Error, ErrorKind, clip};
 use crate::unknown_fields;
-use acpipe_protocol::acp;
-use acpipe_protocol::wire;
 use acpipe_protocol::wire::UnknownFields;
+use acpipe_protocol::{acp, wire};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 

@@ -1,9 +1,8 @@
 //! Where acpipe gets secrets, and the forms in which they are written.
 
-use super::Secrets;
 use super::known::SHORTEST;
 use super::view::views;
-use super::{address, names, patterns};
+use super::{Secrets, address, names, patterns};
 use crate::backend_options::BackendOptions;
 use crate::mcp;
 use acpipe_protocol::wire::{McpPair, McpServer, McpTransport, Variables};

@@ -1,8 +1,7 @@
 //! Builds an agent from its definition and the agent that it extends.
 
 use super::backend::backend;
-use super::locks;
-use super::{Base, ConfiguredAgent, Definition, Parent, PermissionLayer, ResolutionContext};
+use super::{Base, ConfiguredAgent, Definition, Parent, PermissionLayer, ResolutionContext, locks};
 use crate::cli::args::shared::stage;
 use crate::cli::config::fault::{ConfigFault, KeyPath, PathStep};
 use crate::cli::config::file::{AgentTable, OptionTable};

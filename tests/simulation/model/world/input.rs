@@ -4,8 +4,7 @@ use super::super::agent::LineEffect;
 use super::super::client::Client;
 use super::process::{Agent, Backlog, ProcessOutput};
 use super::{MAX_ROUNDS, World};
-use acpipe_core::hub::HubCx;
-use acpipe_core::hub::{AgentId, AgentInput, Exit};
+use acpipe_core::hub::{AgentId, AgentInput, Exit, HubCx};
 use acpipe_json::frame::{Batch, Overlong, lines};
 
 impl World {

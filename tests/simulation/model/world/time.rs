@@ -1,8 +1,7 @@
 //! Passage of time, and pauses in which acpipe does not run.
 
 use super::World;
-use acpipe_core::hub::Hub;
-use acpipe_core::hub::HubCx;
+use acpipe_core::hub::{Hub, HubCx};
 use acpipe_core::running_clock::RunningClock;
 use std::time::Duration;
 

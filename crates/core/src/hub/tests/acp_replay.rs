@@ -2,8 +2,7 @@
 
 use super::play::{HubClient, Play, params, settings};
 use crate::client::Command;
-use crate::hub::HubCx;
-use crate::hub::{AgentId, AgentInput, Hub};
+use crate::hub::{AgentId, AgentInput, Hub, HubCx};
 use crate::store::MemoryStore;
 use acpipe_json::frame::Batch;
 use acpipe_json::to_raw;

@@ -3,8 +3,7 @@
 use super::play::settings;
 use crate::client::{Command, Notice, Reply, Token};
 use crate::client_sink::{ChunkAddress, ClientSink};
-use crate::hub::HubCx;
-use crate::hub::{AgentId, AgentInput, Effect, Hub};
+use crate::hub::{AgentId, AgentInput, Effect, Hub, HubCx};
 use crate::session::BACKGROUND_QUIET_LIMIT;
 use crate::store::MemoryStore;
 use acpipe_json::frame::Batch;

@@ -4,8 +4,7 @@
 use super::play::{program, settings};
 use crate::client::{Command, History, Notice, Reply, Token};
 use crate::client_sink::{ChunkAddress, ClientSink};
-use crate::hub::HubCx;
-use crate::hub::{AgentId, AgentInput, Effect, Exit, Hub};
+use crate::hub::{AgentId, AgentInput, Effect, Exit, Hub, HubCx};
 use crate::store::MemoryStore;
 use acpipe_json::frame::Batch;
 use acpipe_model::error::{Error, ErrorKind};

@@ -4,8 +4,7 @@
 use super::fixture::{A, B, C, Fixture};
 use crate::client::{ClientId, Command, History, Notice};
 use crate::client_request::ErrorResponse;
-use crate::hub::HubCx;
-use crate::hub::{AgentInput, Exit};
+use crate::hub::{AgentInput, Exit, HubCx};
 use crate::testing::{RecordingClient, SettingsBuilder, params};
 use acpipe_json::to_raw;
 use acpipe_model::decision::DecisionSource;

@@ -1,8 +1,7 @@
 //! Tests of sessions that are opened while the agent still closes them, of adopted sessions that the agent
 //! may not have, and of updates that precede the response that opens a session.
 
-use super::play::Play;
-use super::play::{program, settings};
+use super::play::{Play, program, settings};
 use crate::client::{Command, History};
 use crate::hub::AgentInput;
 use crate::store::MemoryStore;

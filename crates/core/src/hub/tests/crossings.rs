@@ -1,8 +1,7 @@
 //! Tests of calls that cross: with late, repeated or interleaved messages, every call is answered, and
 //! nothing is assigned to the wrong session.
 
-use super::play::settings;
-use super::play::{Play, params};
+use super::play::{Play, params, settings};
 use crate::client::{Command, History};
 use crate::store::{Card, CardQuery, LogFile, MemoryStore, Store};
 use crate::testing::SharedCell;

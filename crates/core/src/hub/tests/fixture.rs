@@ -3,8 +3,7 @@
 use crate::client::{ClientId, Command, Token};
 use crate::client_request::ClientRequestId;
 use crate::client_sink::{ClientSink, ClientSinks};
-use crate::hub::HubCx;
-use crate::hub::{AgentId, AgentInput, Effect, Hub};
+use crate::hub::{AgentId, AgentInput, Effect, Hub, HubCx};
 use crate::store::{MemoryStore, Store};
 use crate::testing::{RecordingClient, SettingsBuilder, messages, params};
 use acpipe_json::to_raw;

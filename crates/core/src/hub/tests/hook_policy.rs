@@ -4,8 +4,7 @@ use super::play::settings;
 use crate::client::{ClientId, Command, Notice, Reply, Token};
 use crate::client_request::{ClientRequest, ClientRequestId};
 use crate::client_sink::{ChunkAddress, ClientSink};
-use crate::hub::HubCx;
-use crate::hub::{AgentId, AgentInput, Effect, Exit, Hub};
+use crate::hub::{AgentId, AgentInput, Effect, Exit, Hub, HubCx};
 use acpipe_model::decision::DecisionSource;
 use acpipe_model::error::Error;
 

@@ -3,8 +3,7 @@
 use super::play::settings;
 use crate::client::{Command, History, Notice, Reply, Token};
 use crate::client_sink::{ChunkAddress, ClientSink};
-use crate::hub::HubCx;
-use crate::hub::{AgentId, AgentInput, Effect, Exit, Hub};
+use crate::hub::{AgentId, AgentInput, Effect, Exit, Hub, HubCx};
 use crate::store::{Card, CardQuery, LogFile, Store};
 use crate::testing::SharedCell;
 use acpipe_json::frame::Batch;

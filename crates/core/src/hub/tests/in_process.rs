@@ -3,8 +3,7 @@
 use crate::agent_definition::AgentDefinition;
 use crate::agent_spec::AgentSpec;
 use crate::client::{Command, Token};
-use crate::hub::HubCx;
-use crate::hub::{Effect, Hub};
+use crate::hub::{Effect, Hub, HubCx};
 use crate::testing::{RecordingClient, SettingsBuilder, params};
 use acpipe_model::transport::Transport;
 use acpipe_protocol::wire::{AgentListParams, ConnectParams, FoundBy, Program};

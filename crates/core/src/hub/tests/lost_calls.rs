@@ -2,8 +2,7 @@
 
 use super::fixture::Fixture;
 use super::unended_calls::{MAY, no_bash, pending, reports, turn};
-use crate::hub::AgentInput;
-use crate::hub::HubCx;
+use crate::hub::{AgentInput, HubCx};
 use crate::session::RAN_UNAPPROVED;
 use acpipe_json::frame::{Batch, Overlong};
 use acpipe_policy::{Mode, Policy};

@@ -2,8 +2,7 @@
 
 use crate::client::{Command, History, Notice, Reply, Token};
 use crate::client_sink::{ChunkAddress, ClientSink};
-use crate::hub::HubCx;
-use crate::hub::{AgentId, AgentInput, Effect, Exit, Hub, Settings};
+use crate::hub::{AgentId, AgentInput, Effect, Exit, Hub, HubCx, Settings};
 use crate::store::{MemoryStore, Store};
 use crate::testing::SettingsBuilder;
 use acpipe_json::frame::Batch;

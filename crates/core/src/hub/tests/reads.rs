@@ -2,8 +2,7 @@
 
 use super::play::{Play, params};
 use crate::client::{Command, History};
-use crate::hub::AgentInput;
-use crate::hub::HubCx;
+use crate::hub::{AgentInput, HubCx};
 use acpipe_json::frame::Batch;
 use acpipe_protocol::wire::AgentParams;
 use serde_json::{Value, json};

@@ -3,14 +3,12 @@
 use super::play::settings;
 use crate::client::{Command, Notice, Reply, Token};
 use crate::client_sink::{ChunkAddress, ClientSink};
-use crate::hub::HubCx;
-use crate::hub::{AgentId, AgentInput, Effect, Exit, Hub};
+use crate::hub::{AgentId, AgentInput, Effect, Exit, Hub, HubCx};
 use acpipe_json::frame::Batch;
 use acpipe_model::error::Error;
 use acpipe_model::transport::Transport;
 use acpipe_protocol::chunk::Chunk;
-use acpipe_protocol::wire::AgentParams;
-use acpipe_protocol::wire::{AgentState, CancelParams, ConnectParams, EnsureParams};
+use acpipe_protocol::wire::{AgentParams, AgentState, CancelParams, ConnectParams, EnsureParams};
 use std::time::{Duration, Instant};
 
 /// A client that records errors and agent states.

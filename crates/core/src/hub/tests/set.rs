@@ -1,13 +1,9 @@
 //! Tests of modes, models and options that the client sets.
 
 use super::play::settings;
-use crate::client::{Command, Notice};
-use crate::client::{Reply, Token};
-use crate::client_sink::ChunkAddress;
-use crate::client_sink::ClientSink;
-use crate::hub::Hub;
-use crate::hub::HubCx;
-use crate::hub::{AgentId, AgentInput, Effect};
+use crate::client::{Command, Notice, Reply, Token};
+use crate::client_sink::{ChunkAddress, ClientSink};
+use crate::hub::{AgentId, AgentInput, Effect, Hub, HubCx};
 use acpipe_json::frame::Batch;
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::limits::Timeout;

@@ -2,8 +2,7 @@
 
 use super::play::{Play, params};
 use crate::client::{Command, History};
-use crate::hub::AgentInput;
-use crate::hub::HubCx;
+use crate::hub::{AgentInput, HubCx};
 use acpipe_json::frame::Batch;
 use acpipe_json::to_raw;
 use acpipe_model::acp_client::AcpCommand;

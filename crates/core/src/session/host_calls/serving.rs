@@ -3,8 +3,7 @@
 
 use crate::client::ClientId;
 use crate::client_request::{ClientAnswer, ClientRequestId};
-use crate::cx::Cx;
-use crate::cx::SessionRequest;
+use crate::cx::{Cx, SessionRequest};
 use crate::session::decisions::permissions::offer;
 use crate::session::host_calls::{HostServer, HostWork, NewCall, options, tool};
 use crate::session::{Conversation, Decisions, HostCalls};

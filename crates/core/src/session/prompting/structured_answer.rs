@@ -2,8 +2,7 @@
 
 use crate::cx::Cx;
 use crate::output_schema::{OutputSchema, Violation, first_request, json_in, mismatch};
-use crate::retry::Forgotten;
-use crate::retry::printed_failure;
+use crate::retry::{Forgotten, printed_failure};
 use crate::session::failures::is_command;
 use crate::session::settings::SessionSettings;
 use crate::session::turns::Running;
@@ -13,8 +12,7 @@ use crate::view::chunks::ChunkSink as _;
 use acpipe_dialects::traits;
 use acpipe_json::{Raw, to_raw, value};
 use acpipe_model::cause::cause;
-use acpipe_model::dialect::PromptPart;
-use acpipe_model::dialect::{AgentText, TextMeaning};
+use acpipe_model::dialect::{AgentText, PromptPart, TextMeaning};
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::event::{StopReason, TurnEnd};
 use acpipe_protocol::chunk::Chunk;

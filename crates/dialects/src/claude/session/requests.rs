@@ -1,9 +1,8 @@
 //! Requests of the CLI that need a response: permission requests, and tool calls that its hook reports.
 
 use super::write;
-use crate::claude::permission_requests;
 use crate::claude::permission_requests::PendingPermission;
-use crate::claude::pre_tool_hook;
+use crate::claude::{permission_requests, pre_tool_hook};
 use acpipe_json::{Members, to_raw};
 use acpipe_model::decision::Decision;
 use acpipe_model::dialect::Child;

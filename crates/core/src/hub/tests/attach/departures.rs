@@ -2,10 +2,9 @@
 
 use super::{attach, connect_as, folded, last_message, presences, selected};
 use crate::client::Command;
-use crate::hub::HubCx;
 use crate::hub::tests::fixture::{A, B, C, Fixture};
 use crate::hub::tests::idle::Disk;
-use crate::hub::{AgentInput, Exit};
+use crate::hub::{AgentInput, Exit, HubCx};
 use crate::testing::{SettingsBuilder, params};
 use acpipe_protocol::wire::OnDisconnect;
 use serde_json::json;

@@ -3,8 +3,7 @@
 
 use super::traps::{Trap, TrappedClient, TrappedDialect, TrappedStore};
 use crate::client::{ClientId, Command, Reply, Token};
-use crate::hub::HubCx;
-use crate::hub::{AgentId, AgentInput, Effect, Exit, Hub};
+use crate::hub::{AgentId, AgentInput, Effect, Exit, Hub, HubCx};
 use crate::testing::{SettingsBuilder, messages, params};
 use acpipe_dialects::acp::Acp;
 use acpipe_json::frame::{Batch, Overlong};
