@@ -1,4 +1,12 @@
-//! The dialects that acpipe has. Only this file names the protocols.
+//! Dialects: lines of an agent to neutral events, and neutral calls to lines of the agent.
+//!
+//! ```text
+//! line ─► Dialect::read ─► AgentEvent          AgentCall ─► Dialect ─► TransportOrder
+//! ```
+//!
+//! `acp` and `claude` are protocols with a conversation; `command`, `openai` and `ui_stream` answer each prompt in an exchange
+//! of its own, which `backend` keeps, with `endpoint` for those over HTTP. A dialect holds the state of its connection and
+//! knows no session, client or log. Only this file names the dialects: the core asks it for one.
 
 // The purity of `clippy.toml` is that of the program.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]

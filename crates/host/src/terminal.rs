@@ -280,7 +280,7 @@ fn write<'a>(mut tty: &'a File, order: &TerminalOrder) -> io::Result<Option<Echo
 struct Echo<'a> {
     tty: &'a File,
     before: Termios,
-    /// Whether the input that is not read is discarded with the guard.
+    /// Input that is still unread when the guard is dropped is discarded.
     discards: bool,
 }
 

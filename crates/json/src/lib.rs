@@ -1,4 +1,12 @@
-//! Borrowed pieces of JSON text: strings that stay encoded, and objects whose fields stay raw.
+//! JSON text, and the lines in which peers exchange it. This crate knows no protocol.
+//!
+//! ```text
+//! bytes ─► frame (lines, messages) ─► rpc (envelope) ─► borrowed pieces: JsonStr, Members, raw_object!
+//! ```
+//!
+//! Strings stay encoded and members raw until they are needed. `input`, `depth` and `density` bound what a peer may send,
+//! `repair` mends damaged lines, `typed` reads a type and names the member that is wrong, and `writer` writes what acpipe
+//! writes often. `sse` splits an event stream.
 
 // The purity of `clippy.toml` is that of the program.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]

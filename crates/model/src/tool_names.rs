@@ -1,4 +1,4 @@
-//! Names of tools: those of Claude Code, which other agents use too, and those of MCP servers.
+//! Names of the tools of known agents, with their kinds, and of the tools of MCP servers.
 
 use super::error::{Error, ErrorKind};
 
@@ -49,6 +49,37 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("Workflow", "think"),
     ("Write", "edit"),
 ];
+
+/// Tools of agents other than Claude Code, with their kinds; names that differ from Claude Code's only in
+/// case count as the same.
+const OTHERS: &[(&str, &str)] = &[
+    // Gemini CLI, Qwen Code
+    ("replace", "edit"),
+    ("run_shell_command", "execute"),
+    ("todo_write", "think"),
+    ("write_file", "edit"),
+    ("write_todos", "think"),
+    // Codex
+    ("apply_patch", "edit"),
+    ("exec_command", "execute"),
+    ("shell", "execute"),
+    ("update_plan", "think"),
+    // Kimi, Mistral Vibe
+    ("FetchURL", "fetch"),
+    ("ReadFile", "read"),
+    ("ReadMediaFile", "read"),
+    ("SearchWeb", "fetch"),
+    ("SetTodoList", "think"),
+    ("StrReplaceFile", "edit"),
+    ("WriteFile", "edit"),
+    ("search_replace", "edit"),
+    ("todo", "think"),
+];
+
+/// Returns the tools of all known agents with their kinds.
+pub fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
+    BUILTIN.iter().chain(OTHERS).copied()
+}
 
 /// Splits the name of an MCP tool into server and tool; the tool is empty if the name is that of a server.
 pub fn mcp(name: &str) -> Option<(&str, &str)> {

@@ -1,7 +1,7 @@
 //! Known kinds and names of tools, and suggestions for unknown ones.
 
 use acpipe_model::similar::nearest;
-use acpipe_model::tool_names::BUILTIN;
+use acpipe_model::tool_names::known;
 pub use acpipe_model::tool_names::mcp;
 
 /// Kinds of tools, by ACP's names.
@@ -18,32 +18,6 @@ pub const KINDS: &[&str] = &[
     "other",
 ];
 
-/// Tools of agents other than Claude Code, with their kinds; names that differ from Claude Code's only in
-/// case count as the same.
-const OTHERS: &[(&str, &str)] = &[
-    // Gemini CLI, Qwen Code
-    ("replace", "edit"),
-    ("run_shell_command", "execute"),
-    ("todo_write", "think"),
-    ("write_file", "edit"),
-    ("write_todos", "think"),
-    // Codex
-    ("apply_patch", "edit"),
-    ("exec_command", "execute"),
-    ("shell", "execute"),
-    ("update_plan", "think"),
-    // Kimi, Mistral Vibe
-    ("FetchURL", "fetch"),
-    ("ReadFile", "read"),
-    ("ReadMediaFile", "read"),
-    ("SearchWeb", "fetch"),
-    ("SetTodoList", "think"),
-    ("StrReplaceFile", "edit"),
-    ("WriteFile", "edit"),
-    ("search_replace", "edit"),
-    ("todo", "think"),
-];
-
 /// Tool names that stand for a kind, for agents that do not report tool names.
 const STANDS_FOR: &[(&str, &str)] = &[
     ("Bash", "execute"),
@@ -54,10 +28,6 @@ const STANDS_FOR: &[(&str, &str)] = &[
     ("WebFetch", "fetch"),
     ("Write", "edit"),
 ];
-
-fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
-    BUILTIN.iter().chain(OTHERS).copied()
-}
 
 pub fn kind(name: &str) -> Option<&'static str> {
     let of = |wanted: &str| known().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
