@@ -1,7 +1,7 @@
 //! A simulated disk that fails on purpose, and its content after a crash.
 
-use acpipe::testing::SharedCell;
 use acpipe_core::store::{AppendProgress, Card, CardQuery, LogFile, Store, StoreEvent};
+use acpipe_core::testing::SharedCell;
 use acpipe_model::error::{Error, ErrorKind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
