@@ -9,6 +9,9 @@ use acpipe_model::limits::Limits;
 use acpipe_policy::Policy;
 use acpipe_protocol::wire::{Recovery, SessionOptions};
 
+/// Title of the notice that a session does not have the settings of the client whose prompt begins.
+pub const OTHER_SETTINGS: &str = "The session has other settings";
+
 /// Returns `true` if the stricter of two values of a setting holds.
 #[must_use]
 pub fn is_term(setting: &str) -> bool {
@@ -18,7 +21,17 @@ pub fn is_term(setting: &str) -> bool {
 /// Describes the settings in which a session differs from those of the caller; `None` if there are none.
 #[must_use]
 pub fn differing_text(session: &str, recovery: &Recovery) -> Option<String> {
-    let differing = &recovery.differing_settings;
+    let agent = recovery.agent_command.as_deref();
+    text_of_differing(session, &recovery.differing_settings, agent)
+}
+
+/// Like [`differing_text`], for a list of the settings and the command line of the session's agent.
+#[must_use]
+pub fn text_of_differing(
+    session: &str,
+    differing: &[String],
+    agent: Option<&str>,
+) -> Option<String> {
     let list = match differing.split_last()? {
         (only, []) => only.clone(),
         (last, others) => format!("{} and {last}", others.join(", ")),
@@ -31,12 +44,11 @@ pub fn differing_text(session: &str, recovery: &Recovery) -> Option<String> {
         }
         (false, _) => "yours are not used",
     };
-    let agent = recovery.agent_command.as_ref();
     let agent = agent.map_or_else(String::new, |line| {
         format!(". Its agent was started as {line:?}")
     });
     let has_instructions = differing.iter().any(|name| name == "instructions");
-    let advice = match (has_instructions, &differing[..]) {
+    let advice = match (has_instructions, differing) {
         (true, [_]) => "begin a new session",
         (true, _) => {
             "close the session and open it again; an agent gets instructions only in the first prompt of a session"

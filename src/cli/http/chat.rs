@@ -9,7 +9,7 @@ use super::state::ServerState;
 use super::token::random_hex;
 use super::turn_stream::{FollowedTurn, TurnStream};
 use crate::cli::connections::ClientAccess;
-use acpipe_core::terms::{differing_text, is_term};
+use acpipe_core::terms::{OTHER_SETTINGS, differing_text, is_term};
 use acpipe_protocol::wire::{Recovery, SessionResult};
 use axum::Extension;
 use axum::body::Body;
@@ -73,7 +73,7 @@ async fn prompt(
 fn differing_note(session: &str, recovery: &Recovery) -> Option<String> {
     let mut names = recovery.differing_settings.iter();
     let text = differing_text(session, recovery).filter(|_| !names.all(|name| is_term(name)))?;
-    let data = json!({ "severity": "warning", "title": "The session has other settings", "description": text });
+    let data = json!({ "severity": "warning", "title": OTHER_SETTINGS, "description": text });
     Some(json!({ "type": "data-notice", "data": data, "transient": true }).to_string())
 }
 

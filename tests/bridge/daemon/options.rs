@@ -161,3 +161,43 @@ fn receipt_compares_with_the_present_mode_of_a_live_session() {
     }
     daemon.stop();
 }
+
+#[test]
+fn next_prompt_names_the_mode_in_which_another_client_opened_the_session() {
+    let (daemon, script) = daemon();
+    let plain = ["--", FAKE_AGENT, &script];
+    let mut first = daemon.client(&plain);
+    let mut other = daemon.client(&["--mode", "plan", "--", FAKE_AGENT, &script]);
+    let mut texts = |client: &mut Client, is_set: bool| {
+        let place = json!({"sessionId": "s"});
+        other.call("session/close", &place);
+        other.ensure("s");
+        if is_set {
+            client.call(
+                "session/setMode",
+                &json!({"sessionId": "s", "mode": "code"}),
+            );
+        }
+        client.chunks.clear();
+        open_with_prompt(client);
+        open_with_prompt(client);
+        let chunks = client.chunks.remove("s").unwrap();
+        let chunks = chunks.into_iter().map(|(_, _, chunk)| chunk);
+        let notices =
+            chunks.filter(|chunk| chunk["data"]["title"] == "The session has other settings");
+        notices
+            .map(|notice| notice["data"]["description"].clone())
+            .collect::<Vec<_>>()
+    };
+    first.ensure("s");
+    open_with_prompt(&mut first);
+    let named = texts(&mut first, false);
+    assert_eq!(named.len(), 1, "{named:?}");
+    let text = named[0].as_str().unwrap();
+    assert!(
+        text.contains("differs from this client in mode: yours are not used"),
+        "{text}"
+    );
+    assert_eq!(texts(&mut first, true), [Value::Null; 0]);
+    daemon.stop();
+}

@@ -4,6 +4,7 @@
 //! are searched on the computer. The agents themselves belong to the router, to which it adds those that a client names, and
 //! it opens stored sessions there. It knows nothing of what agents send, and passes no event to an agent.
 
+mod opened_sessions;
 mod registration;
 mod scopes;
 mod searches;
@@ -23,6 +24,7 @@ use crate::terms::CallerTerms;
 use acpipe_model::builtin_agents;
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::wire::{McpServer, SessionOptions};
+use opened_sessions::OpenedSession;
 use scopes::Scopes;
 use searches::ProgramSearch;
 
@@ -135,6 +137,49 @@ impl Catalog {
         let place = (id, agent);
         self.scopes
             .caller_settings_for(agents, shared, place, options, has_others)
+    }
+
+    /// Returns the settings of the client whose prompt is being handled: those with which it opened or joined the session, and
+    /// those of its own definition of the agent. Without terms, all clients have the settings of the hub.
+    pub(super) fn prompting_caller(
+        &self,
+        router: &mut Router,
+        id: &str,
+        agent: AgentRef,
+    ) -> Result<CallerSettings, Error> {
+        if !router.shared().is_resident {
+            return Ok(CallerSettings::default());
+        }
+        let Some(opened) = self.scopes.opened(id) else {
+            return self.caller_settings_for(router, id, agent, &SessionOptions::default(), &[]);
+        };
+        let session = router.sessions().get(id);
+        let has_others =
+            session.is_some_and(|session| opened.mcp_servers != session.restoring.mcp_servers());
+        let (agents, shared) = router.agents_and_shared();
+        let (place, asked) = ((id, agent), &opened.asked);
+        let caller = self
+            .scopes
+            .caller_settings_for(agents, shared, place, asked, has_others)?;
+        Ok(CallerSettings {
+            got: Some(opened.got.clone()),
+            ..caller
+        })
+    }
+
+    /// Notes that the client whose call is being handled opened or joined a session, and asked for these options. Only
+    /// clients of a daemon have settings of their own.
+    pub(super) fn note_opened(&mut self, router: &Router, id: &str, asked: SessionOptions) {
+        let session = router.sessions().get(id);
+        let session = session.filter(|_| router.shared().is_resident);
+        if let Some(session) = session {
+            let opened = OpenedSession {
+                asked,
+                got: session.talk.settings.options().clone(),
+                mcp_servers: session.restoring.mcp_servers().to_vec(),
+            };
+            self.scopes.note_opened(id, opened);
+        }
     }
 
     /// Returns the agent of this name by the settings of the client whose call is being handled.

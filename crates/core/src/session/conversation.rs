@@ -10,6 +10,7 @@ pub mod reports;
 pub mod storage;
 pub mod updates;
 
+use super::CallerSettings;
 use crate::client::{ClientId, Notice};
 use crate::client_sink::ClientSinks;
 use crate::cx::Cx;
@@ -115,6 +116,7 @@ impl Conversation {
 
     /// Starts the opening of the session; `waiters` are the client calls to answer when it is live.
     pub fn begin_opening(&mut self, strategy: Strategy, waiters: Vec<Waiter>) {
+        self.terms.forget_compared();
         self.stage = Stage::Opening(Box::new(Restore::new(strategy, waiters)));
     }
 
@@ -339,12 +341,17 @@ impl Conversation {
     }
 
     /// Begins the terms of a prompt: those of the session's agent and of the client that sent it.
-    pub fn begin_terms(&mut self, caller: Option<&CallerTerms>, cx: &mut Cx<'_>) {
-        if let Some(caller) = caller {
+    pub fn begin_terms(&mut self, caller: &CallerSettings, cx: &mut Cx<'_>) {
+        if let Some(terms) = &caller.terms {
             let own = Terms::of(cx.agent.definition, &cx.shared.settings);
             self.terms.forget_asking();
-            self.terms.set_terms(&own, caller, &self.settings, cx);
+            self.terms.set_terms(&own, terms, &self.settings, cx);
             self.recheck_asking(cx);
+            if self.terms.note_compared(terms.client, &self.output) {
+                let held = (&self.settings, &self.known);
+                let text = caller.differing_text(&self.id, held, cx);
+                self.terms.set_differing(text);
+            }
         }
     }
 

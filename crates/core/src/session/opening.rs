@@ -131,9 +131,10 @@ impl SessionMachine {
         }
         for waiter in waiters {
             let mut own = recovery.clone();
-            let talk = &self.talk;
+            let talk = &mut self.talk;
             let held = (&talk.settings, &talk.known);
-            waiter.caller.fill(held, &talk.terms, &mut own, cx);
+            let shown = (&mut talk.terms, &talk.output);
+            waiter.caller.fill(held, shown, &mut own, cx);
             let result = self.talk.result(own, cx.agent.spec.protocol);
             cx.clients
                 .reply(waiter.token, Ok(Reply::Session(Box::new(result))));

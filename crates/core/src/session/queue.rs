@@ -1,6 +1,7 @@
 //! Queue of the prompts of a session, in the order of their arrival.
 
 use crate::client::{ClientId, Token};
+use crate::session::CallerSettings;
 use crate::terms::CallerTerms;
 use acpipe_protocol::wire;
 use acpipe_protocol::wire::WaitingPrompt;
@@ -22,15 +23,15 @@ pub struct Queued {
     pub token: Token,
     /// Id of the turn that the prompt will begin.
     pub turn_id: String,
-    /// Terms of the client; `None` if it has the settings of all clients.
-    pub terms: Option<Box<CallerTerms>>,
+    /// Settings of the client, for its terms and for the comparison with those of the session.
+    pub caller: Box<CallerSettings>,
     pub prompt: wire::PromptParams,
 }
 
 impl Queued {
     /// Answers another call at the end of the turn, under the terms of both clients. Returns the call of before.
     pub fn take_over(&mut self, token: Token, caller: Option<&CallerTerms>) -> Token {
-        if let (Some(former), Some(caller)) = (&mut self.terms, caller) {
+        if let (Some(former), Some(caller)) = (&mut self.caller.terms, caller) {
             let both = former
                 .terms
                 .with_caller(&caller.terms, Some(&caller.options));
@@ -198,7 +199,7 @@ mod tests {
         Queued {
             token: Token::first(n),
             turn_id: n.to_string(),
-            terms: None,
+            caller: Box::default(),
             prompt: prompt(bytes),
         }
     }

@@ -331,6 +331,35 @@ impl SessionSettings {
         names.map(|(name, _)| name).collect()
     }
 
+    /// Returns the names of the options in which the session, as it is now, differs from what it had at an earlier opening.
+    /// Tool lists are terms of the client that gave them.
+    #[must_use]
+    pub fn changed_from(&self, earlier: &SessionOptions) -> Vec<&'static str> {
+        let has_changed = |now: Option<Setting>, earlier: Option<Setting>| match (now, earlier) {
+            (now, earlier) if now == earlier => false,
+            (Some(now), _) => self.has(&now),
+            (None, Some(earlier)) => !self.has(&earlier),
+            (None, None) => false,
+        };
+        let mode = |of: &SessionOptions| of.mode.clone().map(Setting::Mode);
+        let model = |of: &SessionOptions| of.model.clone().map(Setting::Model);
+        let others = |of: &SessionOptions| SessionOptions {
+            mode: None,
+            model: None,
+            allowed_tools: Vec::new(),
+            disallowed_tools: Vec::new(),
+            ..of.clone()
+        };
+        let now = &*self.options;
+        let all = [
+            ("mode", has_changed(mode(now), mode(earlier))),
+            ("model", has_changed(model(now), model(earlier))),
+            ("options", others(now) != others(earlier)),
+        ];
+        let names = all.into_iter().filter(|(_, changed)| *changed);
+        names.map(|(name, _)| name).collect()
+    }
+
     /// Sets the options for the opening. A requested mode or model takes precedence over one that was set
     /// before. Returns `true` if the options changed.
     pub fn set_options(

@@ -3,8 +3,8 @@
 //! Each prompt of a daemon's client runs under the terms of the session's agent and those of that client. They hold until
 //! the next prompt, so that they hold for background work, too.
 //!
-//! Owns the terms of the last prompt, the clients that may use the session's list of allowed tools, and the warning that the
-//! agent may run tools without asking. It reads the settings that are passed in, and may not change them, judge a
+//! Owns the terms of the last prompt, the clients that may use the session's list of allowed tools, those that know in which
+//! settings the session differs from theirs, and the warning that the agent may run tools without asking. It reads the settings that are passed in, and may not change them, judge a
 //! tool, or ask a client.
 
 pub mod asking;
@@ -15,7 +15,7 @@ use super::settings::SessionSettings;
 use crate::client::ClientId;
 use crate::client_sink::ClientSinks;
 use crate::cx::Cx;
-use crate::terms::{CallerTerms, Terms};
+use crate::terms::{CallerTerms, OTHER_SETTINGS, Terms};
 use acpipe_model::asking::Asking;
 use acpipe_policy::Policy;
 use acpipe_protocol::wire::SessionOptions;
@@ -34,6 +34,10 @@ pub struct PromptTerms {
     policy: Option<Policy>,
     /// Description of the change from the policy before, until a turn has shown it.
     change: Option<String>,
+    /// Description of the settings in which the session differs from the client of the prompt, until its turn has shown it.
+    differing: Option<String>,
+    /// Clients that have got the settings in which the session differs from theirs since it was opened last.
+    compared: Vec<ClientId>,
     /// Client that sent the last prompt or joined its turn last; `None` for clients with the settings of the hub.
     caller: Option<ClientId>,
     /// Clients that opened the session with its list of allowed tools, for which it counts.
@@ -103,6 +107,30 @@ impl SessionTerms {
         }
     }
 
+    /// Notes that a client gets the settings in which the session differs from its own. Returns `false` if it has got them
+    /// since the session was opened last.
+    pub fn note_compared(&mut self, client: ClientId, output: &SessionOutput) -> bool {
+        let compared = &mut self.prompt.get_or_insert_default().compared;
+        compared.retain(|other| output.subscribers().has(*other));
+        let is_new = !compared.contains(&client);
+        if is_new {
+            compared.push(client);
+        }
+        is_new
+    }
+
+    /// Notes that the session is opened, perhaps with other settings.
+    pub fn forget_compared(&mut self) {
+        if let Some(terms) = &mut self.prompt {
+            terms.compared.clear();
+        }
+    }
+
+    /// Shows in the next turn, which is that of the client's prompt, in which settings the session differs from the client.
+    pub fn set_differing(&mut self, text: Option<String>) {
+        self.prompt.get_or_insert_default().differing = text;
+    }
+
     /// Takes what is to be kept of the terms while the session is not in memory.
     pub fn take_terms(&mut self) -> Option<Box<PromptTerms>> {
         let mut terms = self.prompt.take()?;
@@ -152,23 +180,31 @@ impl SessionTerms {
         self.prompt = Some(kept);
     }
 
-    /// Shows in a turn that it runs under another policy than the last one.
+    /// Shows in a turn that it runs under another policy than the last one, and in which other settings the session differs
+    /// from the client of its prompt.
     pub fn show_changed_terms(
         &mut self,
         turn_id: &str,
         output: &mut SessionOutput,
         clients: &mut dyn ClientSinks,
     ) {
-        let terms = self.prompt.as_deref_mut();
-        let Some(change) = terms.and_then(|terms| terms.change.take()) else {
+        let Some(terms) = self.prompt.as_deref_mut() else {
             return;
         };
-        let notice = PolicyNotice {
-            severity: "info",
-            title: PERMISSIONS_CHANGED,
-            description: &change,
-            call: None,
-        };
-        notice.show(Some(turn_id), output, clients);
+        for (severity, title, text) in [
+            ("info", PERMISSIONS_CHANGED, terms.change.take()),
+            ("warning", OTHER_SETTINGS, terms.differing.take()),
+        ] {
+            let Some(description) = text else {
+                continue;
+            };
+            let notice = PolicyNotice {
+                severity,
+                title,
+                description: &description,
+                call: None,
+            };
+            notice.show(Some(turn_id), output, clients);
+        }
     }
 }

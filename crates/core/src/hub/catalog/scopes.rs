@@ -4,9 +4,11 @@
 //! line, directory and configuration: the agents that it names, with their policies and limits, are separate from
 //! those of other clients. Clients with equal definitions, which serve the same files and terminals, share an agent.
 //!
-//! Owns the settings of each client, the client whose call is being handled, and which client gave or refused tools. It
+//! Owns the settings of each client, the client whose call is being handled, and which client gave tools, and with
+//! which settings it opened sessions. It
 //! adds agents, and touches nothing else.
 
+use super::opened_sessions::{OpenedSession, OpenedSessions};
 use crate::agent_command::key;
 use crate::agent_definition::AgentDefinition;
 use crate::agent_spec::{AgentSpec, DEFAULT_AGENT};
@@ -22,6 +24,7 @@ use crate::shared::Shared;
 use crate::terms::{CallerTerms, Terms};
 use acpipe_model::builtin_agents;
 use acpipe_model::error::Error;
+use acpipe_model::setting::Setting;
 use acpipe_protocol::wire::{AgentSource, SessionOptions, Variables};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,9 +36,7 @@ pub(in crate::hub) struct Scopes {
     all: BTreeMap<ClientId, Scope>,
     /// Client whose call is being handled or answered.
     caller: ClientId,
-    /// Tools that clients refused when they opened a session. They hold for the client, also if another one opens the
-    /// session with other lists.
-    refused: BTreeMap<ClientId, BTreeMap<String, Vec<String>>>,
+    opened: OpenedSessions,
     /// Clients that defined an agent, or gave it its list of allowed tools.
     definers: BTreeMap<AgentRef, ClientId>,
 }
@@ -110,7 +111,7 @@ impl Scopes {
 
     pub(in crate::hub) fn remove(&mut self, client: ClientId) {
         self.all.remove(&client);
-        self.refused.remove(&client);
+        self.opened.remove(client);
     }
 
     /// Notes that the client whose call is being handled defined an agent, or gave it its list of allowed tools.
@@ -123,20 +124,25 @@ impl Scopes {
         self.definers.get(&agent) == Some(&self.caller)
     }
 
-    /// Notes the tools that the client whose call is being handled refuses in a session, if it names some.
-    pub(in crate::hub) fn note_refused(&mut self, session: &str, tools: Vec<String>) {
-        if !tools.is_empty() {
-            let own = self.refused.entry(self.caller).or_default();
-            own.insert(session.to_owned(), tools);
-        }
+    /// Notes that the client whose call is being handled opened or joined a session.
+    pub(in crate::hub) fn note_opened(&mut self, session: &str, opened: OpenedSession) {
+        self.opened.note(self.caller, session, opened);
     }
 
-    /// Forgets the tools that the client whose call is being handled refuses in a session. Those that other clients refuse
-    /// hold for them, also in a later session with this id.
-    pub(in crate::hub) fn forget_refused(&mut self, session: &str) {
-        if let Some(own) = self.refused.get_mut(&self.caller) {
-            own.remove(session);
-        }
+    /// Notes that the client whose call is being handled sets the mode or model of a session.
+    pub(in crate::hub) fn note_set(&mut self, session: &str, setting: &Setting) {
+        self.opened.note_set(self.caller, session, setting);
+    }
+
+    /// Forgets that the client whose call is being handled opened a session. The tools that other clients refused stay
+    /// refused for them, also in a later session with this id.
+    pub(in crate::hub) fn forget_opened(&mut self, session: &str) {
+        self.opened.forget(self.caller, session);
+    }
+
+    /// Returns with which settings the client whose call is being handled opened or joined a session; `None` if it did not.
+    pub(super) fn opened(&self, session: &str) -> Option<&OpenedSession> {
+        self.opened.get(self.caller, session)
     }
 
     fn of_caller(&self) -> Option<&Scope> {
@@ -382,8 +388,8 @@ impl Scopes {
         let options = definition.map(|own| own.spec.options.clone());
         let mut options = options.unwrap_or_default();
         let caller = self.caller;
-        let refused = self.refused.get(&caller);
-        if let Some(refused) = refused.and_then(|own| own.get(session)) {
+        if let Some(opened) = self.opened.get(caller, session) {
+            let refused = &opened.asked.disallowed_tools;
             options.disallowed_tools.extend_from_slice(refused);
         }
         Ok(Some(Box::new(CallerTerms {
@@ -462,6 +468,7 @@ impl Scopes {
         let differing = differing.into_iter().filter(|(_, differs)| *differs);
         let hide = |line: String| settings.secrets.hide(&line).into_owned();
         Ok(CallerSettings {
+            got: None,
             instructions: own.unwrap_or(held).instructions_hash(),
             options: options.clone().or(&our_spec.options),
             held: their_spec.options.clone(),

@@ -73,14 +73,9 @@ pub(super) fn ensure(
         session.replace_opening(&p.strategy, cx)
     });
     let cwd = cwd.or(replaced.flatten());
-    // Only clients of a daemon have terms of their own.
-    let refused = if router.shared().is_resident {
-        p.options.disallowed_tools.clone()
-    } else {
-        Vec::new()
-    };
+    let asked = (*p.options).clone();
     if !moves && ensured_already(catalog, router, (id, agent), token, &p, cx)? {
-        catalog.scopes_mut().note_refused(id, refused);
+        catalog.note_opened(router, id, asked);
         return Ok(());
     }
     room::make_room(router, id, agent, cx)?;
@@ -94,8 +89,15 @@ pub(super) fn ensure(
     if p.fork && !traits(protocol).forks {
         return Err(invalid("fork", "ACP agents do not support it"));
     }
-    let asked = asked_options(router, id, agent, &p.options);
-    let options = checked_options(catalog, router, id, agent, asked.clone(), &p.mcp_servers)?;
+    let asked_options = asked_options(router, id, agent, &p.options);
+    let options = checked_options(
+        catalog,
+        router,
+        id,
+        agent,
+        asked_options.clone(),
+        &p.mcp_servers,
+    )?;
     let caller = catalog.caller_settings_for(router, id, agent, &p.options, &[])?;
     if !router.sessions().contains_key(id) {
         add_session(router, id, agent, cwd.unwrap_or(base), &p, cx)?;
@@ -108,11 +110,11 @@ pub(super) fn ensure(
     }
     let opening = AskedOpening {
         waiter: Waiter { token, caller },
-        asked,
+        asked: asked_options,
         options,
     };
     begin_ensured(router, id, p, opening, cx);
-    catalog.scopes_mut().note_refused(id, refused);
+    catalog.note_opened(router, id, asked);
     Ok(())
 }
 
@@ -378,8 +380,10 @@ fn ensured_already(
             };
             session.talk.terms.fill_asking(&mut recovery);
             router.with(id, cx, |session, cx| {
-                let held = (&session.settings, &session.known);
-                caller.fill(held, &session.terms, &mut recovery, cx);
+                let talk = &mut session.talk;
+                let held = (&talk.settings, &talk.known);
+                let shown = (&mut talk.terms, &talk.output);
+                caller.fill(held, shown, &mut recovery, cx);
                 let result = session.result(recovery, protocol);
                 cx.clients
                     .reply(token, Ok(Reply::Session(Box::new(result))));

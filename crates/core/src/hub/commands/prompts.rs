@@ -55,6 +55,7 @@ pub(super) fn prompt(
         }
     }
     let agent = prepare_opening(catalog, router, id)?;
+    let caller = Box::new(catalog.prompting_caller(router, id, agent)?);
     let machine = router.agents().get(agent);
     // After a crash, the next agent process takes the prompt.
     let stopping = machine.is_stopping() && !machine.has_crashed();
@@ -79,7 +80,7 @@ pub(super) fn prompt(
     let queued = Queued {
         token,
         turn_id: turn_id.unwrap_or_else(|| router.shared_mut().next_id("turn")),
-        terms,
+        caller,
         prompt: p,
     };
     if goes {
@@ -97,7 +98,7 @@ pub(super) fn prompt(
 
 /// Sets a mode, model or option. A session that is not live is restored first.
 pub(super) fn set(
-    catalog: &Catalog,
+    catalog: &mut Catalog,
     router: &mut Router,
     token: Token,
     session_id: Option<&str>,
@@ -119,6 +120,7 @@ pub(super) fn set(
         room::make_room(router, id, agent, cx)?;
         next_prompt::ensure_agent(router, id, agent, cx)?;
     }
+    catalog.scopes_mut().note_set(id, &setting);
     catalog.with_session(router, id, cx, |session, cx| {
         session.join(token.client, cx);
         session.set(token, setting, cx)

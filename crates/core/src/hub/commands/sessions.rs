@@ -79,7 +79,7 @@ pub(super) fn clear_session(
         session.talk.output.remove(p.archive)
     })?;
     close_session(catalog, router, id, token.client, cx)?;
-    catalog.scopes_mut().forget_refused(id);
+    catalog.scopes_mut().forget_opened(id);
     match file {
         Some((owner, file)) => reads.files().delete(router, token, owner, file, cx),
         None => cx.clients.reply(token, Ok(Reply::Done(Done {}))),

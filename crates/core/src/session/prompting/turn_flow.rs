@@ -43,7 +43,7 @@ impl Prompting {
         let Queued {
             token,
             turn_id,
-            terms,
+            caller,
             prompt: mut p,
         } = queued;
         if talk.output.log().is_waiting() {
@@ -99,7 +99,7 @@ impl Prompting {
             return Err(error);
         }
         talk.output.sync(0);
-        talk.begin_terms(terms.as_deref(), cx);
+        talk.begin_terms(&caller, cx);
         talk.preamble = Preamble::default();
         decisions.late_feedback.clear();
         decisions.approvals.begin_turn();

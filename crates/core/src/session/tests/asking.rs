@@ -3,6 +3,7 @@
 use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::client::ClientId;
+use crate::session::CallerSettings;
 use crate::session::MAY_NOT_ASK;
 use crate::terms::{CallerTerms, Terms};
 use On::{Answer, Ensure, Prompt, Refuse, Set, Update};
@@ -249,7 +250,7 @@ fn client_is_warned_by_its_own_definition_of_the_agent() {
             (Mode::Approve, Some(never), false),
             (Mode::Ask, None, false),
         ] {
-            let caller = CallerTerms {
+            let terms = CallerTerms {
                 client: ClientId::FIRST,
                 has_own_settings: true,
                 terms: Terms {
@@ -263,8 +264,12 @@ fn client_is_warned_by_its_own_definition_of_the_agent() {
             t.act(|session, cx| {
                 let talk = &session.talk;
                 talk.terms
-                    .fill_asking_for(&caller, &talk.settings, &mut own, cx);
-                session.talk.begin_terms(Some(&caller), cx);
+                    .fill_asking_for(&terms, &talk.settings, &mut own, cx);
+                let caller = CallerSettings {
+                    terms: Some(Box::new(terms)),
+                    ..CallerSettings::default()
+                };
+                session.talk.begin_terms(&caller, cx);
             });
             assert_eq!(own.policy_warning.is_some(), want, "{asks} {mode:?}");
             assert_eq!(receipt(&t).1.is_some(), want, "{asks} {mode:?}");

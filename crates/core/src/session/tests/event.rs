@@ -282,7 +282,7 @@ impl Fixture {
         let queued = Queued {
             token,
             turn_id: format!("t{}", token.call),
-            terms: None,
+            caller: Box::default(),
             prompt: params(json!({ "message": message, "retry": retry })),
         };
         let held = self.renewal.as_ref().is_some_and(|r| r.holds(token));

@@ -1,6 +1,6 @@
 //! Tests of open requests when the terms of another client come to hold, and of questions that the policy denies.
 
-use super::super::{Queued, SessionMachine};
+use super::super::{CallerSettings, Queued, SessionMachine};
 use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::client::ClientId;
@@ -49,6 +49,14 @@ fn caller(policy: Policy, answer: Option<Duration>) -> CallerTerms {
         options: SessionOptions::default(),
         asking: None,
     }
+}
+
+/// Returns the settings of a client that prompts, which has the options of the session.
+fn prompting(terms: CallerTerms) -> Box<CallerSettings> {
+    Box::new(CallerSettings {
+        terms: Some(Box::new(terms)),
+        ..CallerSettings::default()
+    })
 }
 
 fn join(caller: &CallerTerms) -> impl FnOnce(&mut SessionMachine, &mut Cx<'_>) {
@@ -138,7 +146,7 @@ fn request_of_background_work_is_refused_when_a_prompt_that_denies_begins() {
     let queued = Queued {
         token,
         turn_id: "t".to_owned(),
-        terms: Some(Box::new(caller(Policy::from(Mode::Deny), None))),
+        caller: prompting(caller(Policy::from(Mode::Deny), None)),
         prompt: params(json!({ "message": message })),
     };
     t.act(|s, cx| s.begin_turn(queued, cx)).unwrap();
@@ -162,7 +170,7 @@ fn refused_file_request_of_background_work_is_no_unapproved_run() {
         let queued = Queued {
             token,
             turn_id: "t".to_owned(),
-            terms: Some(Box::new(caller(Policy::from(mode), None))),
+            caller: prompting(caller(Policy::from(mode), None)),
             prompt: params(json!({ "message": message })),
         };
         t.act(|s, cx| s.begin_turn(queued, cx)).unwrap();

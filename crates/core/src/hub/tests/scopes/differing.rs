@@ -3,7 +3,7 @@
 use super::super::fixture::{A, B, Fixture};
 use super::super::idle::Disk;
 use super::daemon;
-use crate::client::{ClientId, Command};
+use crate::client::{ClientId, Command, History};
 use crate::config::Settings;
 use crate::hub::Hub;
 use crate::testing::{SettingsBuilder, params};
@@ -124,4 +124,107 @@ fn receipt_names_instructions_that_the_agent_did_not_get_in_its_session() {
             assert_eq!(receipt["differingSettings"], want, "{case}");
         }
     }
+}
+
+/// Ways in which another client opens a session that a client has, by what then differs.
+const OTHERS: [&str; 5] = [
+    "nothing",
+    "environment",
+    "agent",
+    "mcpServers",
+    "fewer mcpServers",
+];
+
+impl Fixture {
+    /// Opens session `s` with this call; returns the receipt.
+    fn open_with(&mut self, client: ClientId, mut call: Value) -> Value {
+        call["sessionId"] = "s".into();
+        let call = self.call(client, Command::Ensure(params(call)));
+        self.answer_all();
+        self.result(client, call)["recovery"].clone()
+    }
+
+    /// Returns the texts of the notices of other settings in a turn of a client.
+    fn other_settings(&mut self, client: ClientId) -> Vec<String> {
+        let before = self.chunks(client, &["data-notice"]).len();
+        self.prompt(client, "s");
+        self.answer_all();
+        self.end_turn();
+        let notices = self.chunks(client, &["data-notice"]);
+        let notices = notices.into_iter().skip(before);
+        let notices =
+            notices.filter(|notice| notice["data"]["title"] == "The session has other settings");
+        let text = |notice: Value| notice["data"]["description"].as_str().unwrap().to_owned();
+        notices.map(text).collect()
+    }
+}
+
+#[test]
+fn next_prompt_names_the_settings_with_which_another_client_opened_the_session() {
+    let servers = json!({"mcpServers": [{"name": "a", "command": "/a"}]});
+    for other in OTHERS {
+        for is_removed in [false, true] {
+            let mut t = daemon();
+            for client in [A, B] {
+                let mut settings = Box::new(SettingsBuilder::new(t.now).build());
+                let spec = &mut settings.default_agent.spec;
+                match (client, other) {
+                    (B, "environment") => {
+                        spec.env.0.extend([("X".to_owned(), Some("1".to_owned()))])
+                    }
+                    (B, "agent") => spec.args.push("--other".to_owned()),
+                    _ => {}
+                }
+                t.hub.client_joined(client, settings).unwrap();
+                t.connect_with(client, &json!({}));
+            }
+            let (first, mut second) = match other {
+                "mcpServers" => (json!({}), servers.clone()),
+                "fewer mcpServers" => (servers.clone(), json!({})),
+                _ => (json!({}), json!({})),
+            };
+            let case = format!("{other} {is_removed}");
+            t.open_with(A, first);
+            assert_eq!(t.other_settings(A), [""; 0], "{case}");
+            if is_removed {
+                let close = History::CloseSession(params(json!({"sessionId": "s"})));
+                t.call(B, Command::History(close));
+                t.answer_all();
+            } else {
+                second["strategy"] = "new".into();
+            }
+            t.open_with(B, second);
+            let name = other.trim_start_matches("fewer ");
+            let texts = t.other_settings(A);
+            // A live session stays at its agent, and has what no call replaces.
+            let stays = !is_removed && other != "mcpServers";
+            if stays || other == "nothing" {
+                assert_eq!(texts, [""; 0], "{case}");
+            } else {
+                assert_eq!(texts.len(), 1, "{case}");
+                let text = format!("differs from this client in {name}:");
+                assert!(texts[0].contains(&text), "{case} {texts:?}");
+            }
+            assert_eq!(t.other_settings(A), [""; 0], "{case}");
+            // Another client has opened it with its own settings.
+            assert_eq!(t.other_settings(B), [""; 0], "{case}");
+        }
+    }
+}
+
+#[test]
+fn receipt_of_other_settings_is_not_repeated_in_a_turn() {
+    let mut t = daemon();
+    for (client, variable) in [(A, "1"), (B, "2")] {
+        let mut settings = Box::new(SettingsBuilder::new(t.now).build());
+        let env = &mut settings.default_agent.spec.env.0;
+        env.extend([("X".to_owned(), Some(variable.to_owned()))]);
+        t.hub.client_joined(client, settings).unwrap();
+        t.connect_with(client, &json!({}));
+    }
+    t.open_with(A, json!({}));
+    let receipt = t.open_with(B, json!({}));
+    assert_eq!(receipt["differingSettings"], json!(["environment"]));
+    assert_eq!(t.other_settings(B), [""; 0]);
+    assert_eq!(t.other_settings(A), [""; 0]);
 }
