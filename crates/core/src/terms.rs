@@ -22,7 +22,16 @@ pub fn is_term(setting: &str) -> bool {
 #[must_use]
 pub fn differing_text(session: &str, recovery: &Recovery) -> Option<String> {
     let agent = recovery.agent_command.as_deref();
-    text_of_differing(session, &recovery.differing_settings, agent)
+    text_of_differing(session, &recovery.differing_settings, agent, Reader::Caller)
+}
+
+/// Readers of a text about a client.
+#[derive(Debug, Clone, Copy)]
+pub enum Reader {
+    /// The client alone.
+    Caller,
+    /// All clients of the session, in a turn of this one.
+    All,
 }
 
 /// Like [`differing_text`], for a list of the settings and the command line of the session's agent.
@@ -31,18 +40,27 @@ pub fn text_of_differing(
     session: &str,
     differing: &[String],
     agent: Option<&str>,
+    reader: Reader,
 ) -> Option<String> {
+    let (client, own, prompts) = match reader {
+        Reader::Caller => ("this client", "yours", "your prompts"),
+        Reader::All => (
+            "the client that sent this prompt",
+            "those of the client",
+            "its prompts",
+        ),
+    };
     let list = match differing.split_last()? {
         (only, []) => only.clone(),
         (last, others) => format!("{} and {last}", others.join(", ")),
     };
     let mut names = differing.iter().map(|name| is_term(name));
     let rule = match (names.clone().any(|is| is), names.all(|is| is)) {
-        (true, true) => "of both, the stricter hold for your prompts",
-        (true, false) => {
-            "of permissions and limits, the stricter hold for your prompts; the others stay as they are"
-        }
-        (false, _) => "yours are not used",
+        (true, true) => format!("of both, the stricter hold for {prompts}"),
+        (true, false) => format!(
+            "of permissions and limits, the stricter hold for {prompts}; the others stay as they are"
+        ),
+        (false, _) => format!("{own} are not used"),
     };
     let agent = agent.map_or_else(String::new, |line| {
         format!(". Its agent was started as {line:?}")
@@ -56,7 +74,7 @@ pub fn text_of_differing(
         (false, _) => "close the session and open it again",
     };
     Some(format!(
-        "session {session:?} differs from this client in {list}: {rule}{agent}. To use yours, {advice}"
+        "session {session:?} differs from {client} in {list}: {rule}{agent}. To use {own}, {advice}"
     ))
 }
 

@@ -195,7 +195,7 @@ fn next_prompt_names_the_mode_in_which_another_client_opened_the_session() {
     assert_eq!(named.len(), 1, "{named:?}");
     let text = named[0].as_str().unwrap();
     assert!(
-        text.contains("differs from this client in mode: yours are not used"),
+        text.contains("differs from the client that sent this prompt in mode"),
         "{text}"
     );
     assert_eq!(texts(&mut first, true), [Value::Null; 0]);

@@ -20,11 +20,10 @@ use crate::client::ClientId;
 use crate::config::Settings;
 use crate::ids::AgentRef;
 use crate::session::CallerSettings;
-use crate::terms::CallerTerms;
 use acpipe_model::builtin_agents;
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::wire::{McpServer, SessionOptions};
-use opened_sessions::OpenedSession;
+use opened_sessions::{AgentOfOpener, OpenedSession, hash_of};
 use scopes::Scopes;
 use searches::ProgramSearch;
 
@@ -94,21 +93,6 @@ impl Catalog {
         Ok(router.agents_mut().add(definition))
     }
 
-    /// Returns the terms of the client whose call is being handled, for a session and its agent. `None` if all clients
-    /// have the settings of the hub.
-    ///
-    /// # Errors
-    /// There are too many different agent definitions.
-    pub(super) fn caller_terms(
-        &self,
-        router: &mut Router,
-        session: &str,
-        agent: AgentRef,
-    ) -> Result<Option<Box<CallerTerms>>, Error> {
-        let (agents, shared) = router.agents_and_shared();
-        self.scopes.caller_terms(agents, shared, session, agent)
-    }
-
     /// Returns the same agent by the definition of the client whose call is being handled. `None` if its settings have
     /// no such agent.
     pub(super) fn callers_definition(
@@ -154,8 +138,8 @@ impl Catalog {
             return self.caller_settings_for(router, id, agent, &SessionOptions::default(), &[]);
         };
         let session = router.sessions().get(id);
-        let has_others =
-            session.is_some_and(|session| opened.mcp_servers != session.restoring.mcp_servers());
+        let has_others = session
+            .is_some_and(|session| opened.mcp_servers != hash_of(session.restoring.mcp_servers()));
         let (agents, shared) = router.agents_and_shared();
         let (place, asked) = ((id, agent), &opened.asked);
         let caller = self
@@ -169,17 +153,34 @@ impl Catalog {
 
     /// Notes that the client whose call is being handled opened or joined a session, and asked for these options. Only
     /// clients of a daemon have settings of their own.
-    pub(super) fn note_opened(&mut self, router: &Router, id: &str, asked: SessionOptions) {
+    ///
+    /// # Errors
+    /// There are too many different agent definitions.
+    pub(super) fn note_opened(
+        &mut self,
+        router: &mut Router,
+        id: &str,
+        asked: SessionOptions,
+    ) -> Result<(), Error> {
         let session = router.sessions().get(id);
-        let session = session.filter(|_| router.shared().is_resident);
-        if let Some(session) = session {
-            let opened = OpenedSession {
-                asked,
-                got: session.talk.settings.options().clone(),
-                mcp_servers: session.restoring.mcp_servers().to_vec(),
-            };
-            self.scopes.note_opened(id, opened);
-        }
+        let Some(session) = session.filter(|_| router.shared().is_resident) else {
+            return Ok(());
+        };
+        let agent = session.agent;
+        let got = session.talk.settings.options().clone();
+        let mcp_servers = hash_of(session.restoring.mcp_servers());
+        let (agents, shared) = router.agents_and_shared();
+        let opened = OpenedSession {
+            asked,
+            got,
+            mcp_servers,
+            agent: Some(AgentOfOpener {
+                name: agents.get(agent).name().to_owned(),
+                terms: self.scopes.terms_at(agents, shared, agent)?.0,
+            }),
+        };
+        self.scopes.note_opened(id, opened);
+        Ok(())
     }
 
     /// Returns the agent of this name by the settings of the client whose call is being handled.

@@ -6,7 +6,7 @@ use crate::session::session_agents::SessionAgents;
 use crate::session::settings::SessionSettings;
 use crate::session::terms::SessionTerms;
 use crate::shared_value::SharedValue;
-use crate::terms::{CallerTerms, is_term, text_of_differing};
+use crate::terms::{CallerTerms, Reader, text_of_differing};
 use acpipe_protocol::wire::{Recovery, SessionOptions};
 
 /// Names of the settings that a receipt compares, in its order.
@@ -72,15 +72,20 @@ impl CallerSettings {
     }
 
     /// Describes the settings in which the live session differs from those of the client that prompts; `None` if there are
-    /// none, or if the stricter of both hold.
+    /// none. Other permissions have a notice of their own.
     pub fn differing_text(
         &self,
         session: &str,
         held: (&SessionSettings, &SessionAgents),
         cx: &Cx<'_>,
     ) -> Option<String> {
-        let differing = self.differing_names(held, |name| is_term(name), cx);
-        text_of_differing(session, &differing, self.agent_command.as_deref())
+        let differing = self.differing_names(held, |name| name == "permissions", cx);
+        text_of_differing(
+            session,
+            &differing,
+            self.agent_command.as_deref(),
+            Reader::All,
+        )
     }
 
     fn differing_names(

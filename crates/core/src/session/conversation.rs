@@ -27,7 +27,7 @@ use crate::session::settings::SessionSettings;
 use crate::session::stored_info::stored_info;
 use crate::session::terms::{SessionTerms, WatchedSession};
 use crate::session::turns::{AbandonedPrompt, SessionTurns};
-use crate::terms::{CallerTerms, Terms};
+use crate::terms::Terms;
 use crate::timeout_error::TimedOut;
 use crate::turn::{TurnEvent, TurnView as _};
 use acpipe_model::error::{Error, ErrorKind};
@@ -347,25 +347,24 @@ impl Conversation {
             self.terms.forget_asking();
             self.terms.set_terms(&own, terms, &self.settings, cx);
             self.recheck_asking(cx);
-            if self.terms.note_compared(terms.client, &self.output) {
-                let held = (&self.settings, &self.known);
-                let text = caller.differing_text(&self.id, held, cx);
-                self.terms.set_differing(text);
-            }
+            self.terms
+                .compare(caller, (&self.settings, &self.known), &self.output, cx);
         }
     }
 
     /// Adds the terms of a client that steers or takes over the running turn.
-    pub fn add_terms(&mut self, caller: Option<&CallerTerms>, cx: &mut Cx<'_>) {
-        let Some(caller) = caller else {
+    pub fn add_terms(&mut self, caller: &CallerSettings, cx: &mut Cx<'_>) {
+        let Some(terms) = &caller.terms else {
             return;
         };
         let held = Terms {
             policy: cx.policy().clone(),
             limits: *cx.limits(),
         };
-        self.terms.set_terms(&held, caller, &self.settings, cx);
+        self.terms.set_terms(&held, terms, &self.settings, cx);
         self.recheck_asking(cx);
+        self.terms
+            .compare(caller, (&self.settings, &self.known), &self.output, cx);
         if let Some(running) = self.turns.prompted_mut() {
             let limit = cx.limits().of(Timeout::Turn);
             let until = limit.and_then(|limit| running.started.checked_add(limit));

@@ -4,8 +4,7 @@
 use crate::client::Token;
 use crate::cx::Cx;
 use crate::session::restore::ListPage;
-use crate::session::{Queued, SessionMachine};
-use crate::terms::CallerTerms;
+use crate::session::{CallerSettings, Queued, SessionMachine};
 use crate::turn_ending::Ending;
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::event::{CallId, TurnEnd};
@@ -27,7 +26,7 @@ impl SessionMachine {
         &mut self,
         turn_id: &str,
         token: Token,
-        caller: Option<&CallerTerms>,
+        caller: Box<CallerSettings>,
         cx: &mut Cx<'_>,
     ) -> Option<Token> {
         let has_left = |owner: &Token| cx.shared.clients.get(owner.client).is_none();
@@ -36,17 +35,17 @@ impl SessionMachine {
             .turns
             .prompted_mut()
             .filter(|r| r.turn_id == turn_id);
-        let former = if let Some(running) = running {
-            has_left(&running.token).then(|| std::mem::replace(&mut running.token, token))?
-        } else {
+        let Some(running) = running else {
             let queued = self.talk.queue.prompt_of(turn_id)?;
-            has_left(&queued.token).then(|| queued.take_over(token, caller))?
+            let former = has_left(&queued.token).then(|| queued.take_over(token, caller))?;
+            self.join(token.client, cx);
+            return Some(former);
         };
+        let former =
+            has_left(&running.token).then(|| std::mem::replace(&mut running.token, token))?;
         // The client gets the notices about its terms.
         self.join(token.client, cx);
-        if self.talk.turns.id() == Some(turn_id) {
-            self.decisions.add_terms(caller, &mut self.talk, cx);
-        }
+        self.decisions.add_terms(&caller, &mut self.talk, cx);
         Some(former)
     }
 
@@ -124,7 +123,7 @@ impl SessionMachine {
     pub fn steer(
         &mut self,
         p: SteerParams,
-        caller: Option<&CallerTerms>,
+        caller: &CallerSettings,
         cx: &mut Cx<'_>,
     ) -> Result<SteerResult, Error> {
         let (decisions, talk) = (&mut self.decisions, &mut self.talk);

@@ -14,8 +14,9 @@ use crate::client_sink::ClientSinks;
 use crate::cx::Cx;
 use crate::session::one_shot::OneShot;
 use crate::session::turns::AbandonedPrompt;
-use crate::session::{Conversation, Decisions, Queued, Running, SessionRequest, Stage};
-use crate::terms::CallerTerms;
+use crate::session::{
+    CallerSettings, Conversation, Decisions, Queued, Running, SessionRequest, Stage,
+};
 use crate::turn_ending::Ending;
 use crate::view::chunks::ChunkSink as _;
 use acpipe_json::{Raw, to_raw};
@@ -274,7 +275,7 @@ impl Prompting {
     pub fn steer(
         &mut self,
         p: SteerParams,
-        caller: Option<&CallerTerms>,
+        caller: &CallerSettings,
         decisions: &mut Decisions,
         talk: &mut Conversation,
         cx: &mut Cx<'_>,

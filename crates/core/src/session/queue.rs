@@ -2,7 +2,6 @@
 
 use crate::client::{ClientId, Token};
 use crate::session::CallerSettings;
-use crate::terms::CallerTerms;
 use acpipe_protocol::wire;
 use acpipe_protocol::wire::WaitingPrompt;
 use serde_json::{Map, Value};
@@ -29,14 +28,15 @@ pub struct Queued {
 }
 
 impl Queued {
-    /// Answers another call at the end of the turn, under the terms of both clients. Returns the call of before.
-    pub fn take_over(&mut self, token: Token, caller: Option<&CallerTerms>) -> Token {
-        if let (Some(former), Some(caller)) = (&mut self.caller.terms, caller) {
-            let both = former
-                .terms
-                .with_caller(&caller.terms, Some(&caller.options));
-            former.terms = both;
+    /// Answers the call of another client at the end of the turn, under the terms of both clients. Returns the call of
+    /// before.
+    pub fn take_over(&mut self, token: Token, mut caller: Box<CallerSettings>) -> Token {
+        if let (Some(former), Some(own)) = (self.caller.terms.take(), &mut caller.terms) {
+            own.terms = former.terms.with_caller(&own.terms, Some(&own.options));
+            let refused = &mut own.options.disallowed_tools;
+            refused.extend(former.options.disallowed_tools);
         }
+        self.caller = caller;
         std::mem::replace(&mut self.token, token)
     }
 }

@@ -9,8 +9,10 @@
 
 pub mod asking;
 
+use super::caller_settings::CallerSettings;
 use super::output::SessionOutput;
 use super::policy_notices::PolicyNotice;
+use super::session_agents::SessionAgents;
 use super::settings::SessionSettings;
 use crate::client::ClientId;
 use crate::client_sink::ClientSinks;
@@ -126,9 +128,21 @@ impl SessionTerms {
         }
     }
 
-    /// Shows in the next turn, which is that of the client's prompt, in which settings the session differs from the client.
-    pub fn set_differing(&mut self, text: Option<String>) {
-        self.prompt.get_or_insert_default().differing = text;
+    /// Compares the session with the client of a prompt, unless it has got the result. Its turn shows it.
+    pub fn compare(
+        &mut self,
+        caller: &CallerSettings,
+        held: (&SessionSettings, &SessionAgents),
+        output: &SessionOutput,
+        cx: &Cx<'_>,
+    ) {
+        let Some(terms) = &caller.terms else {
+            return;
+        };
+        if self.note_compared(terms.client, output) {
+            let differing = caller.differing_text(output.session(), held, cx);
+            self.prompt.get_or_insert_default().differing = differing;
+        }
     }
 
     /// Takes what is to be kept of the terms while the session is not in memory.

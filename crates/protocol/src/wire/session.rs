@@ -267,7 +267,7 @@ pub struct Recovery {
     pub not_restored: Vec<NotRestored>,
     /// Settings of this call, or of the caller's own command line and configuration, in which the session, as it is
     /// now, differs, because another client opened it or a setting was changed since: `agent` (the caller has
-    /// another agent of this name), `permissions`, `limits`, `mode`, `model`, `options`, `instructions` (those that the
+    /// another agent of this name, or opened the session at one of another name), `permissions`, `limits`, `mode`, `model`, `options`, `instructions` (those that the
     /// agent got in the first prompt of its session), `environment`, `cwd` (the caller's definition of the agent names
     /// another working directory), `childPerSession`, `files`, `terminals`, `mcpServers`. Of the permissions and limits,
     /// the stricter of both hold for the caller's prompts; the others stay as they are until the session is closed and

@@ -134,6 +134,16 @@ impl Scopes {
         self.opened.note_set(self.caller, session, setting);
     }
 
+    /// Notes that the client whose call is being handled opens a session at an agent that it names.
+    pub(in crate::hub) fn forget_opened_agent(&mut self, session: &str) {
+        self.opened.forget_agent(self.caller, session);
+    }
+
+    /// Notes that the client whose call is being handled closed a session.
+    pub(in crate::hub) fn note_closed(&mut self, session: &str) {
+        self.opened.close(self.caller, session);
+    }
+
     /// Forgets that the client whose call is being handled opened a session. The tools that other clients refused stay
     /// refused for them, also in a later session with this id.
     pub(in crate::hub) fn forget_opened(&mut self, session: &str) {
@@ -372,16 +382,13 @@ impl Scopes {
         if !shared.is_resident {
             return Ok(None);
         }
-        let own = self.callers_definition(agents, shared, agent)?;
-        let settings = self.caller_settings(shared);
+        let (mut terms, own) = self.terms_at(agents, shared, agent)?;
         let definition = own.map(|own| agents.get(own).definition());
-        let terms = match definition {
-            Some(own) => Terms::of(own, settings),
-            None => Terms {
-                policy: settings.policy.clone(),
-                limits: settings.limits,
-            },
-        };
+        let opened = self.opened(session).and_then(|own| own.agent.as_ref());
+        // Another client can move the session to an agent that the client did not restrict.
+        if let Some(opened) = opened.filter(|own| own.name != agents.get(agent).name()) {
+            terms = terms.with_caller(&opened.terms, None);
+        }
         let spec = agents.get(agent).spec();
         let asking = definition.and_then(|own| own.asking(spec));
         let asking = asking.map(Cow::into_owned);
@@ -399,6 +406,25 @@ impl Scopes {
             options,
             asking,
         })))
+    }
+
+    /// Returns the terms of the client whose call is being handled at an agent, and the agent by the client's own definition.
+    pub(super) fn terms_at(
+        &self,
+        agents: &mut Agents,
+        shared: &Shared,
+        agent: AgentRef,
+    ) -> Result<(Terms, Option<AgentRef>), Error> {
+        let own = self.callers_definition(agents, shared, agent)?;
+        let settings = self.caller_settings(shared);
+        let terms = match own {
+            Some(own) => Terms::of(agents.get(own).definition(), settings),
+            None => Terms {
+                policy: settings.policy.clone(),
+                limits: settings.limits,
+            },
+        };
+        Ok((terms, own))
     }
 
     /// Returns the same agent by the definition of the client whose call is being handled. `None` if its settings have
@@ -435,7 +461,9 @@ impl Scopes {
             }
             None => None,
         };
-        let is_other = own.is_some_and(|own| has_other_program(agents, own, agent));
+        let opened = self.opened(session).and_then(|own| own.agent.as_ref());
+        let has_moved = opened.is_some_and(|own| own.name != agents.get(agent).name());
+        let is_other = has_moved || own.is_some_and(|own| has_other_program(agents, own, agent));
         let machine = agents.get(agent);
         let (held, settings) = (machine.definition(), &shared.settings);
         // A client may have changed an agent against its definition.
@@ -555,8 +583,8 @@ impl Scopes {
     }
 }
 
-/// Returns `true` if an agent by the definition of a client runs another command line than the agent of a session. The
-/// demo agent is the default of clients that name no agent.
+/// Returns `true` if an agent by the definition of a client runs another command line than the agent of a session, or sends
+/// an endpoint or a command other headers, keys or input. The demo agent is the default of clients that name no agent.
 fn has_other_program(agents: &Agents, own: AgentRef, agent: AgentRef) -> bool {
     let definition = agents.get(own).definition();
     let (ours, theirs) = (&definition.spec, agents.get(agent).spec());
@@ -564,7 +592,7 @@ fn has_other_program(agents: &Agents, own: AgentRef, agent: AgentRef) -> bool {
         return false;
     }
     let line = |spec: &AgentSpec| (spec.protocol, spec.command.clone(), spec.args.clone());
-    own != agent && line(ours) != line(theirs)
+    own != agent && (line(ours) != line(theirs) || ours.backend != theirs.backend)
 }
 
 /// Returns a definition that no longer depends on the settings of the hub.

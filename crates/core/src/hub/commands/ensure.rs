@@ -44,6 +44,9 @@ pub(super) fn ensure(
     if !router.sessions().contains_key(id) && router.store().has(id)? {
         catalog.reopen(router, id)?;
     }
+    if p.agent.is_some() {
+        catalog.scopes_mut().forget_opened_agent(id);
+    }
     let (agent, own) = agent_to_open(catalog, router, id, p.agent.as_deref())?;
     let moves = own.is_some_and(|own| own != agent);
     let machine = router.agents().get(agent);
@@ -75,8 +78,7 @@ pub(super) fn ensure(
     let cwd = cwd.or(replaced.flatten());
     let asked = (*p.options).clone();
     if !moves && ensured_already(catalog, router, (id, agent), token, &p, cx)? {
-        catalog.note_opened(router, id, asked);
-        return Ok(());
+        return catalog.note_opened(router, id, asked);
     }
     room::make_room(router, id, agent, cx)?;
     if moves {
@@ -114,8 +116,7 @@ pub(super) fn ensure(
         options,
     };
     begin_ensured(router, id, p, opening, cx);
-    catalog.note_opened(router, id, asked);
-    Ok(())
+    catalog.note_opened(router, id, asked)
 }
 
 fn add_session(

@@ -41,6 +41,7 @@ pub(super) fn history(
         History::CloseSession(p) => {
             let id = catalog.session_id(router, token.client, p.session_id.as_deref())?;
             close_session(catalog, router, &id, token.client, cx)?;
+            catalog.scopes_mut().note_closed(&id);
             Reply::Done(wire::Done {})
         }
         History::ClearSession(p) => {

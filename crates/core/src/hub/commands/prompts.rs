@@ -32,14 +32,14 @@ pub(super) fn prompt(
     prompt_parts(Some(&p.message.parts))?;
     total_limits::check(p.timeout_ms)?;
     let id = &catalog.session_id(router, token.client, p.session_id.as_deref())?;
-    let agent = catalog.session(router, id)?.agent;
-    let terms = catalog.caller_terms(router, id, agent)?;
     if let Some(given) = &p.turn_id {
         if given.len() > LONGEST_TURN_ID {
             return Err(invalid("turnId", "must have at most 256 bytes"));
         }
+        let agent = catalog.session(router, id)?.agent;
+        let caller = Box::new(catalog.prompting_caller(router, id, agent)?);
         let taken_over = catalog.with_session(router, id, cx, |session, cx| {
-            Ok(session.take_over(given, token, terms.as_deref(), cx))
+            Ok(session.take_over(given, token, caller, cx))
         })?;
         if let Some(former) = taken_over {
             limits.hand_over(former, token);
@@ -155,10 +155,10 @@ pub(super) fn steer(
 ) -> Result<(), Error> {
     let id = catalog.session_id(router, token.client, p.session_id.as_deref())?;
     let agent = catalog.session(router, &id)?.agent;
-    let terms = catalog.caller_terms(router, &id, agent)?;
+    let caller = catalog.prompting_caller(router, &id, agent)?;
     let steered = catalog.with_session(router, &id, cx, |session, cx| {
         session.join(token.client, cx);
-        session.steer(p, terms.as_deref(), cx)
+        session.steer(p, &caller, cx)
     })?;
     cx.clients.reply(token, Ok(Reply::Steer(steered)));
     Ok(())

@@ -10,11 +10,11 @@ use crate::client_requests::{
 use crate::client_sink::ClientSinks;
 use crate::cx::{Cx, SessionRequest};
 use crate::log::Record;
+use crate::session::CallerSettings;
 use crate::session::conversation::acp_clients::own_answer;
 use crate::session::decisions::updated_call::updated_call;
 use crate::session::{Conversation, Decisions, UndeliveredFeedback};
 use crate::shared::RequestOwner;
-use crate::terms::CallerTerms;
 use crate::timeout_error::millis;
 use crate::turn::written;
 use acpipe_model::decision::{Decision, DecisionSource};
@@ -336,12 +336,7 @@ impl Decisions {
     }
 
     /// Adds the terms of a client that steers or takes over the running turn.
-    pub fn add_terms(
-        &mut self,
-        caller: Option<&CallerTerms>,
-        talk: &mut Conversation,
-        cx: &mut Cx<'_>,
-    ) {
+    pub fn add_terms(&mut self, caller: &CallerSettings, talk: &mut Conversation, cx: &mut Cx<'_>) {
         talk.add_terms(caller, cx);
         self.judge_again(talk, cx);
     }

@@ -59,10 +59,10 @@ fn prompting(terms: CallerTerms) -> Box<CallerSettings> {
     })
 }
 
-fn join(caller: &CallerTerms) -> impl FnOnce(&mut SessionMachine, &mut Cx<'_>) {
+fn join(caller: CallerTerms) -> impl FnOnce(&mut SessionMachine, &mut Cx<'_>) {
     |session, cx| {
         let (decisions, talk) = (&mut session.decisions, &mut session.talk);
-        decisions.add_terms(Some(caller), talk, cx);
+        decisions.add_terms(&prompting(caller), talk, cx);
     }
 }
 
@@ -86,7 +86,7 @@ fn open_requests_are_refused_when_a_client_that_denies_joins_the_turn() {
     t.on(&Permission("q1"));
     t.on(&writes("q2"));
     t.on(&asks_user("q3", "form"));
-    t.act(join(&caller(Policy::from(Mode::Deny), None)));
+    t.act(join(caller(Policy::from(Mode::Deny), None)));
     let (lines, titles) = answers(&mut t);
     let withdrawn = "withdraw by policy";
     let refused = ["agent q1 = selected no", "agent q3 = {action:decline}"];
@@ -111,7 +111,7 @@ fn open_request_is_refused_by_a_rule_of_the_client_that_joins_the_turn() {
         let mut rule = Rule::new("rule \"r\"".to_owned(), Effect::Deny);
         rule.kind(kind).unwrap();
         policy.add(rule);
-        t.act(join(&caller(policy, None)));
+        t.act(join(caller(policy, None)));
         let (lines, _) = answers(&mut t);
         assert_eq!(!lines.is_empty(), want, "{kind}: {lines:?}");
         let output = t.on(&select("yes"));
@@ -127,7 +127,7 @@ fn open_request_waits_no_longer_than_the_client_that_joins_the_turn_allows() {
     t.on(&Permission("q1"));
     t.on(&Wait(Duration::from_secs(5)));
     let limit = Some(Duration::from_secs(10));
-    t.act(join(&caller(Policy::from(Mode::Ask), limit)));
+    t.act(join(caller(Policy::from(Mode::Ask), limit)));
     assert_eq!(answers(&mut t).0, [""; 0]);
     t.pass(&Wait(Duration::from_secs(4)));
     assert_eq!(answers(&mut t).0, [""; 0]);
@@ -249,18 +249,18 @@ fn changes(t: &mut Fixture) -> Vec<String> {
 fn change_of_permissions_is_shown_only_if_rules_or_defaults_changed() {
     let mut t = Fixture::asking();
     t.on(&Prompt("hi"));
-    t.act(join(&caller(Policy::from(Mode::Deny), None)));
+    t.act(join(caller(Policy::from(Mode::Deny), None)));
     assert_eq!(changes(&mut t).len(), 1);
     // The owner of the turn joins it, and another client with the same settings in another home directory.
     let mut elsewhere = Policy::at_home(Some("/home/b".to_owned()));
     elsewhere.set_mode(Mode::Deny);
     for policy in [Policy::from(Mode::Ask), elsewhere] {
-        t.act(join(&caller(policy, None)));
+        t.act(join(caller(policy, None)));
         assert_eq!(changes(&mut t), [""; 0]);
     }
     let mut policy = Policy::from(Mode::Deny);
     policy.add(Rule::for_all("rule \"r\"".to_owned(), Effect::Ask));
-    t.act(join(&caller(policy.clone(), None)));
+    t.act(join(caller(policy.clone(), None)));
     let with_rule =
         "permissions \"ask\" and permissions \"deny\" and permissions \"deny\" with a rule,";
     let shown = changes(&mut t);
@@ -270,7 +270,7 @@ fn change_of_permissions_is_shown_only_if_rules_or_defaults_changed() {
     );
     policy = Policy::from(Mode::Deny);
     policy.add(Rule::for_all("rule \"s\"".to_owned(), Effect::Ask));
-    t.act(join(&caller(policy, None)));
+    t.act(join(caller(policy, None)));
     let shown = changes(&mut t);
     assert!(
         shown.len() == 1 && shown[0].contains("with other rules"),

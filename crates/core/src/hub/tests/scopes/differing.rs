@@ -1,16 +1,18 @@
 //! Tests of the receipt of a client whose definition of the agent differs from what the session has.
 
-use super::super::fixture::{A, B, Fixture};
+use super::super::fixture::{A, B, C, Fixture};
 use super::super::idle::Disk;
 use super::daemon;
+use crate::agent_definition::AgentDefinition;
 use crate::client::{ClientId, Command, History};
 use crate::config::Settings;
 use crate::hub::Hub;
 use crate::testing::{SettingsBuilder, params};
+use acpipe_model::limits::Timeout;
 use acpipe_model::secret::Secrets;
-use acpipe_policy::Mode;
+use acpipe_policy::{Mode, Policy};
 use serde_json::{Value, json};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl Fixture {
     /// Opens session `s` at the default agent, which can resume sessions; returns the receipt.
@@ -127,10 +129,11 @@ fn receipt_names_instructions_that_the_agent_did_not_get_in_its_session() {
 }
 
 /// Ways in which another client opens a session that a client has, by what then differs.
-const OTHERS: [&str; 5] = [
+const OTHERS: [&str; 6] = [
     "nothing",
     "environment",
     "agent",
+    "limits",
     "mcpServers",
     "fewer mcpServers",
 ];
@@ -173,6 +176,10 @@ fn next_prompt_names_the_settings_with_which_another_client_opened_the_session()
                         spec.env.0.extend([("X".to_owned(), Some("1".to_owned()))])
                     }
                     (B, "agent") => spec.args.push("--other".to_owned()),
+                    (B, "limits") => {
+                        let limit = Some(Duration::from_secs(2));
+                        settings.limits.set(Timeout::Turn, limit);
+                    }
                     _ => {}
                 }
                 t.hub.client_joined(client, settings).unwrap();
@@ -202,7 +209,7 @@ fn next_prompt_names_the_settings_with_which_another_client_opened_the_session()
                 assert_eq!(texts, [""; 0], "{case}");
             } else {
                 assert_eq!(texts.len(), 1, "{case}");
-                let text = format!("differs from this client in {name}:");
+                let text = format!("differs from the client that sent this prompt in {name}:");
                 assert!(texts[0].contains(&text), "{case} {texts:?}");
             }
             assert_eq!(t.other_settings(A), [""; 0], "{case}");
@@ -227,4 +234,103 @@ fn receipt_of_other_settings_is_not_repeated_in_a_turn() {
     assert_eq!(receipt["differingSettings"], json!(["environment"]));
     assert_eq!(t.other_settings(B), [""; 0]);
     assert_eq!(t.other_settings(A), [""; 0]);
+}
+
+/// Another client moves the session to an agent that the first one does not define, or defines without permissions.
+#[test]
+fn permissions_of_the_agent_at_which_a_client_opened_a_session_hold_at_another_agent() {
+    for (defines_other, is_closed) in [(true, true), (true, false), (false, true), (false, false)] {
+        let case = format!("{defines_other} {is_closed}");
+        let mut t = daemon();
+        for client in [A, B] {
+            let mut settings = Box::new(SettingsBuilder::new(t.now).build());
+            for name in ["m", "n"] {
+                let mut spec = settings.default_agent.spec.clone();
+                name.clone_into(&mut spec.command);
+                let mut own = AgentDefinition::new(name, spec);
+                if (client, name) == (A, "m") {
+                    own.policy = Some(Policy::from(Mode::Deny).into());
+                }
+                if defines_other || (client, name) != (A, "n") {
+                    settings.agents.push(own);
+                }
+            }
+            t.hub.client_joined(client, settings).unwrap();
+            t.connect_with(client, &json!({}));
+        }
+        t.open_with(A, json!({"agent": "m"}));
+        assert_eq!(t.chosen_for(A, "s", "execute"), "n", "{case}");
+        if is_closed {
+            let close = History::CloseSession(params(json!({"sessionId": "s"})));
+            t.call(B, Command::History(close));
+            t.answer_all();
+        }
+        t.open_with(B, json!({"agent": "n"}));
+        assert_eq!(t.chosen_for(B, "s", "execute"), "y", "{case}");
+        let texts = t.other_settings(A);
+        assert!(texts[0].contains(" in agent: "), "{case} {texts:?}");
+        assert_eq!(t.chosen_for(A, "s", "execute"), "n", "{case}");
+        // A call that names no agent continues at the agent of the session.
+        let receipt = t.open_with(A, json!({}));
+        assert_eq!(
+            receipt["differingSettings"],
+            json!(["agent", "permissions"]),
+            "{case}"
+        );
+        assert_eq!(t.chosen_for(A, "s", "execute"), "n", "{case}");
+        if defines_other {
+            t.open_with(A, json!({"agent": "n"}));
+            assert_eq!(t.chosen_for(A, "s", "execute"), "y", "{case}");
+        }
+    }
+}
+
+#[test]
+fn turn_that_a_client_takes_over_names_the_settings_that_differ() {
+    for is_queued in [false, true] {
+        let mut t = daemon();
+        for (client, variable) in [(A, "1"), (B, "2"), (C, "2")] {
+            let mut settings = Box::new(SettingsBuilder::new(t.now).build());
+            let spec = &mut settings.default_agent.spec;
+            spec.env
+                .0
+                .extend([("X".to_owned(), Some(variable.to_owned()))]);
+            t.hub.client_joined(client, settings).unwrap();
+            t.connect_with(client, &json!({}));
+        }
+        t.open_with(B, json!({}));
+        if is_queued {
+            t.prompt(C, "s");
+        }
+        let prompt = json!({"sessionId": "s", "turnId": "t", "message": "go"});
+        t.call(B, Command::Prompt(params(prompt.clone())));
+        t.leave(B);
+        t.call(A, Command::Prompt(params(prompt)));
+        t.end_turn();
+        if is_queued {
+            t.end_turn();
+        }
+        let notices = t.chunks(A, &["data-notice"]);
+        let is = |notice: &&Value| notice["data"]["title"] == "The session has other settings";
+        assert_eq!(
+            notices.iter().filter(is).count(),
+            1,
+            "{is_queued} {notices:?}"
+        );
+    }
+}
+
+#[test]
+fn endpoint_with_other_headers_is_another_agent() {
+    let mut t = daemon();
+    for (client, tenant) in [(A, "a"), (B, "b")] {
+        let mut settings = Box::new(SettingsBuilder::new(t.now).build());
+        let headers = &mut settings.default_agent.spec.backend.headers.0;
+        headers.insert("X-Tenant".to_owned(), tenant.to_owned());
+        t.hub.client_joined(client, settings).unwrap();
+        t.connect_with(client, &json!({}));
+    }
+    t.open_with(A, json!({}));
+    let receipt = t.open_with(B, json!({}));
+    assert_eq!(receipt["differingSettings"], json!(["agent"]));
 }
