@@ -98,7 +98,12 @@ pub(super) fn initialize(
 
 /// Returns the name and version of a client as other clients and the user see them.
 fn shown_info(given: &wire::PeerInfo) -> wire::PeerInfo {
-    let shown = |text: &String| printable(text).chars().take(LONGEST_NAME).collect();
+    // A line break would let a client write lines of its own in the terminals of others.
+    let in_one_line = |c: char| if c.is_control() { ' ' } else { c };
+    let shown = |text: &String| {
+        let text = printable(text);
+        text.chars().map(in_one_line).take(LONGEST_NAME).collect()
+    };
     wire::PeerInfo {
         name: shown(&given.name),
         title: given.title.as_ref().map(shown),

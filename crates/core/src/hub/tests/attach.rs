@@ -498,3 +498,14 @@ fn lists_show_the_work_and_the_clients_of_a_session() {
     t.leave(B);
     assert_eq!(facts(&mut t), (json!("waiting"), json!(1)));
 }
+
+/// The name is shown in the terminals of others, one line for each client.
+#[test]
+fn name_of_a_client_is_one_line() {
+    let mut t = Fixture::with(&[]);
+    connect_as(&mut t, A, "a\nacpipe: forged\tline", OnDisconnect::Continue);
+    t.ensure(A, "s");
+    let result = attach(&mut t, A, json!({"sessionId": "s"}));
+    let name = &result["clients"][0]["name"];
+    assert_eq!(name, "a acpipe: forged line", "{result}");
+}
