@@ -4,6 +4,7 @@ use super::agents::{ResolutionContext, resolve};
 use super::source::{ConfigSource, FileOwner};
 use super::{UserFile, user_policy, write};
 use acpipe_core::agent_names::check_name;
+use acpipe_host::check_owner;
 use acpipe_model::error::{Error, ErrorKind, invalid};
 use serde_json::{Map, Value as Json};
 use std::io;
@@ -157,14 +158,24 @@ impl<'a> Edit<'a> {
         head
     }
 
-    /// Checks the changed configuration and writes the file.
+    /// Checks the changed configuration and writes the file. What is written may be a secret, which the owner of the file can
+    /// read.
     ///
     /// # Errors
-    /// The changed configuration is not valid, or the file cannot be written.
+    /// The changed configuration is not valid, or the file belongs to another user or cannot be written.
     pub fn write(self) -> Result<(), Error> {
         let text = self.document.to_string();
         check(&self.file, &text, self.is_builtin)?;
-        write::replace(&self.target, &text).map_err(|error| {
+        let is_own = [&self.file, &self.target]
+            .into_iter()
+            .try_for_each(|file| match check_owner(file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            });
+        let is_own = is_own
+            .map_err(|error| io::Error::new(error.kind(), format!("{error}; choose another file")));
+        let written = is_own.and_then(|()| write::replace(&self.target, &text));
+        written.map_err(|error| {
             let message = format!(
                 "cannot write the configuration {}: {error}",
                 self.file.display()

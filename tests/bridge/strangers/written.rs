@@ -28,6 +28,40 @@ fn writers(file: &str) -> [(Vec<String>, i32); 3] {
     ]
 }
 
+#[test]
+fn configuration_of_another_user_is_not_changed() {
+    let world = World::new();
+    for is_link in [false, true] {
+        let (file, own) = (world.dir.join("named.toml"), world.dir.join("own.toml"));
+        let _ = fs::remove_file(&file);
+        fs::write(&own, "agent = \"demo\"\n").unwrap();
+        if is_link {
+            symlink(&own, &file).unwrap();
+        } else {
+            fs::copy(&own, &file).unwrap();
+        }
+        if !give_away(&file) {
+            return;
+        }
+        let config = file.to_str().unwrap();
+        let add = [
+            "agents",
+            "add",
+            "x",
+            "-e",
+            "TOKEN=secret",
+            "--config",
+            config,
+            "--",
+            "x",
+        ];
+        let said = write_to(&world, &add.map(str::to_owned), 2);
+        let owner = format!("belongs to user {STRANGER}");
+        assert!(said.contains(&owner) && said.contains("choose"), "{said}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "agent = \"demo\"\n");
+    }
+}
+
 fn write_to(world: &World, args: &[String], code: i32) -> String {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let output = acpipe(world, &world.dir, &args);
