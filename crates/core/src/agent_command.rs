@@ -103,8 +103,17 @@ pub fn key(protocol: Protocol, command: &str, args: &[String]) -> String {
 }
 
 /// Returns a [`key`] that may leave this machine: without the text of a program that is given to an interpreter as an
-/// argument (`sh -c TEXT`).
+/// argument (`sh -c TEXT`, `cmd /c TEXT`).
 pub fn public_key(protocol: Protocol, command: &str, args: &[String]) -> String {
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let words = [&[command], &words[..]].concat();
+    let started = without_wrapper(&words);
+    let is_text = started
+        .first()
+        .is_some_and(|word| word.contains(char::is_whitespace));
+    if is_text && started.len() < words.len() {
+        return program(command).to_owned();
+    }
     let key = key(protocol, command, args);
     if let Some((interpreter, script)) = key.split_once(' ') {
         let before = args.iter().take_while(|arg| *arg != script);
@@ -173,6 +182,8 @@ mod tests {
             (&["node", "agent.mjs", "--acp"], "node agent.mjs"),
             (&["python3", "-m", "agent"], "python agent"),
             (&["opencode", "acp"], "opencode"),
+            (&["cmd", "/c", "set KEY=hunter && agent"], "cmd"),
+            (&["env", "-S", "KEY=hunter agent"], "env"),
         ] {
             let args: Vec<String> = words[1..].iter().map(|&word| word.to_owned()).collect();
             assert_eq!(
@@ -192,6 +203,8 @@ mod tests {
             ("npx @scope/agent-acp --debug", "agent-acp"),
             ("agent-acp", "agent-acp"),
             ("env A=1 agent-acp", "agent-acp"),
+            ("env -i -u B --chdir / A=1 /x/agent-acp", "agent-acp"),
+            ("env -S agent-acp --debug", "agent-acp"),
             ("uvx --from agent==2.0 agent acp", "agent"),
             ("docker run -i registry.io/x/agent:1.2", "agent"),
             ("node /a/dist/index.js --acp", "node /a/dist/index.js"),

@@ -192,6 +192,8 @@ mod tests {
             ("https://host/a b", false),
             ("https://host/v1?api-version=2024-10-21&stream=1", true),
             ("https://host/v1?key=abc", false),
+            ("https://host/v1?%6Bey=abc", false),
+            ("https://host/v1?X-Amz-Signature=abc", false),
             ("https://host/v1?a=1&api_key=abc#x", false),
             ("https://host/f?code=abc", false),
             ("https://host/v1?x=sk-ant-api03-AbCdEf0123456789", false),

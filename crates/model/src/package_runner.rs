@@ -140,18 +140,31 @@ pub fn package_runner<'a>(command: &'a str, args: &'a [String]) -> Option<Packag
     })
 }
 
-/// Returns the arguments after `env A=1` or `cmd /c`, which do not change the program that is started.
+/// Returns the arguments after `env -i A=1` or `cmd /c`, which do not change the program that is started. The text that
+/// `env -S` splits into arguments, and that of `cmd /c`, may be one word.
 pub fn without_wrapper<'a, 'b>(words: &'b [&'a str]) -> &'b [&'a str] {
     match words {
-        [first, rest @ ..] if program(first) == "env" => {
-            let set = rest.iter().take_while(|word| word.contains('='));
-            &rest[set.count()..]
-        }
+        [first, rest @ ..] if program(first) == "env" => &rest[env_arguments(rest)..],
         [first, flag, rest @ ..] if program(first) == "cmd" && flag.eq_ignore_ascii_case("/c") => {
             rest
         }
         _ => words,
     }
+}
+
+/// Returns the number of options and variables of `env` before the program that it starts.
+fn env_arguments(words: &[&str]) -> usize {
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        at += match *word {
+            "--" | "-S" | "--split-string" => return at + 1,
+            "-u" | "--unset" | "-C" | "--chdir" => 2,
+            option if option.starts_with('-') => 1,
+            variable if variable.contains('=') => 1,
+            _ => return at,
+        };
+    }
+    words.len()
 }
 
 /// Returns the name of a program without its directory and without the extension of Windows.

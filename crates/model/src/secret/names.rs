@@ -1,5 +1,6 @@
 //! Names of secrets: of variables, members, headers, options and query parameters.
 
+use super::view::without_percents;
 use super::{HIDDEN, hide};
 use crate::shell_words;
 use std::borrow::Cow;
@@ -69,7 +70,10 @@ const LOGINS: &[&str] = &["auth", "credential", "credentials"];
 const ADDRESSES: &[&str] = &["url", "proxy", "endpoint", "dsn"];
 
 /// Names of query parameters that hold a secret, in addition to those of variables.
-const PARAMETERS: &[&str] = &["code", "sig", "signature"];
+const PARAMETERS: &[&str] = &["code"];
+
+/// Last words of the names of query parameters that hold a signature, by which an address is allowed: `X-Amz-Signature`.
+const SIGNATURES: &[&str] = &["sig", "signature"];
 
 /// Returns `true` if the name of a member, a header or an option is the name of a secret, or if it has the form of a
 /// variable and is the name of one that holds a secret.
@@ -117,7 +121,8 @@ pub fn is_address(name: &str) -> bool {
 
 /// Returns `true` if a query parameter of this name holds a secret.
 pub fn is_parameter(name: &str) -> bool {
-    is_variable(name) || is_one_of(name, PARAMETERS)
+    let name = &without_percents(name);
+    is_variable(name) || is_one_of(name, PARAMETERS) || is_one_of(last_word(name), SIGNATURES)
 }
 
 fn last_word(name: &str) -> &str {

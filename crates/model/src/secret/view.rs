@@ -175,6 +175,19 @@ fn unicode(text: &[u8]) -> Option<(Char, usize)> {
     }))
 }
 
+/// Returns a text without percent escapes, as far as it is UTF-8.
+pub(super) fn without_percents(text: &str) -> String {
+    let (text, mut at) = (text.as_bytes(), 0);
+    let mut decoded = Vec::with_capacity(text.len());
+    while let Some(byte) = text.get(at) {
+        let escaped = text.get(at + 1..at + 3).filter(|_| *byte == b'%');
+        let escaped = escaped.and_then(hex_byte);
+        decoded.push(escaped.unwrap_or(*byte));
+        at += if escaped.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
 fn percent_decoded(text: &[u8], at: usize) -> Option<(Char, usize)> {
     Some((Char::byte(hex_byte(text.get(at + 1..at + 3)?)?), 3))
 }
