@@ -22,12 +22,17 @@ pub fn is_term(setting: &str) -> bool {
 #[must_use]
 pub fn differing_text(session: &str, recovery: &Recovery) -> Option<String> {
     let agent = recovery.agent_command.as_deref();
-    text_of_differing(session, &recovery.differing_settings, agent, Reader::Caller)
+    text_of_differing(
+        session,
+        &recovery.differing_settings,
+        agent,
+        TextReader::Caller,
+    )
 }
 
 /// Readers of a text about a client.
 #[derive(Debug, Clone, Copy)]
-pub enum Reader {
+pub enum TextReader {
     /// The client alone.
     Caller,
     /// All clients of the session, in a turn of this one.
@@ -40,11 +45,11 @@ pub fn text_of_differing(
     session: &str,
     differing: &[String],
     agent: Option<&str>,
-    reader: Reader,
+    reader: TextReader,
 ) -> Option<String> {
     let (client, own, prompts) = match reader {
-        Reader::Caller => ("this client", "yours", "your prompts"),
-        Reader::All => (
+        TextReader::Caller => ("this client", "yours", "your prompts"),
+        TextReader::All => (
             "the client that sent this prompt",
             "those of the client",
             "its prompts",

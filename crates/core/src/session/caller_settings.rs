@@ -6,7 +6,7 @@ use crate::session::session_agents::SessionAgents;
 use crate::session::settings::SessionSettings;
 use crate::session::terms::SessionTerms;
 use crate::shared_value::SharedValue;
-use crate::terms::{CallerTerms, Reader, text_of_differing};
+use crate::terms::{CallerTerms, TextReader, text_of_differing};
 use acpipe_protocol::wire::{Recovery, SessionOptions};
 
 /// Names of the settings that a receipt compares, in its order.
@@ -84,7 +84,7 @@ impl CallerSettings {
             session,
             &differing,
             self.agent_command.as_deref(),
-            Reader::All,
+            TextReader::All,
         )
     }
 
