@@ -2,7 +2,7 @@
 
 use crate::generate::{ALLOW, REFUSE};
 use crate::replay::{self, ReplayClient, Replayed};
-use crate::{claude, generated, judge, recordings, transport};
+use crate::{claude, generated, judge, recordings, transport, turns};
 use acpipe_core::agui::RunEvents;
 use acpipe_core::fold::Fold;
 use acpipe_core::profile::Profile;
@@ -10,9 +10,6 @@ use acpipe_policy::Mode;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write as _};
-
-/// Number of generated sessions, of which a third has the chunks of `ai` 7.
-const GENERATED: usize = 1500;
 
 /// Chunks of a turn, and the events of each.
 struct Run {
@@ -89,7 +86,8 @@ fn ask(mut asked: impl Iterator<Item = Value> + Send) -> Vec<Value> {
 fn agui_packages_accept_every_run() {
     let mut all = recorded();
     assert!(all.len() > 500, "recordings are missing");
-    let seeds = (0..).flat_map(generated).take(GENERATED);
+    // A third of them has the chunks of `ai` 7.
+    let seeds = (0..).flat_map(generated).take(turns() / 5);
     let sevens = seeds.filter(|stream| stream.profile == 7);
     all.extend(sevens.map(|stream| Run::new(stream.name, "turn", stream.chunks)));
     for run in &all {

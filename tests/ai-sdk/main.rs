@@ -39,11 +39,12 @@ fn major(profile: Profile) -> u32 {
     }
 }
 
-/// Number of turns of generated sessions that are judged.
-const GENERATED: usize = 10_000;
-
-/// Number of mangled recordings that are judged, in each profile.
-const MANGLED: u64 = 1_000;
+/// Returns the number of turns of generated sessions that are judged: 2,000, or that of the variable `TURNS`. There are a
+/// tenth as many mangled recordings in each profile, and a fifth as many sessions in the tests of single properties.
+fn turns() -> usize {
+    let given = std::env::var("TURNS");
+    given.map_or(2_000, |given| given.parse().unwrap())
+}
 
 /// Returns one stream for each turn of a session.
 fn streams(name: &str, got: Replayed, profile: Profile) -> Vec<Stream> {
@@ -117,7 +118,7 @@ fn mangled() -> impl Iterator<Item = Stream> + Send {
         .iter()
         .map(|path| std::fs::read_to_string(path).unwrap())
         .collect();
-    (0..MANGLED).flat_map(move |seed| {
+    (0..turns() as u64 / 10).flat_map(move |seed| {
         let streams = PROFILES.map(|profile| {
             let got = mangle::mangled(&recordings, seed, profile);
             streams(&format!("mangled {seed}"), got, profile)
@@ -146,7 +147,7 @@ fn the_sdk_accepts_every_stream() {
     let recorded = recorded();
     assert!(recorded.len() > 1000, "recordings are missing");
     // Generated while others are judged: both take long.
-    let generated = (0..).flat_map(generated).take(GENERATED);
+    let generated = (0..).flat_map(generated).take(turns());
     all_are_right(recorded.into_iter().chain(generated));
 }
 

@@ -2,12 +2,9 @@
 
 use super::judge::{self, Stream};
 use super::replay::{ReplayClient, replay_to};
-use super::{PROFILES, generate, streams};
+use super::{PROFILES, generate, streams, turns};
 use acpipe_policy::Mode;
 use std::path::Path;
-
-/// Number of generated sessions that are compared.
-const GENERATED: u64 = 1_500;
 
 /// Returns the streams of a session for two clients: one that keeps up, and one that is always behind.
 fn both(name: &str, recording: &str, policy: Mode, profile: super::Profile) -> Vec<Stream> {
@@ -44,7 +41,7 @@ fn generated(seed: u64) -> Vec<Stream> {
 fn sdk_reads_the_same_message_from_coalesced_chunks() {
     let streams = recorded()
         .into_iter()
-        .chain((0..GENERATED).flat_map(generated));
+        .chain((0..turns() as u64 / 5).flat_map(generated));
     let Some(verdicts) = judge::judge(streams) else {
         return;
     };

@@ -19,7 +19,7 @@ use std::thread;
 use std::{env, fs};
 
 /// Default number of steps.
-const STEPS: u64 = 1_000_000;
+const STEPS: u64 = 400_000;
 
 /// Number of steps of one world.
 const LIFE: u64 = 500;
