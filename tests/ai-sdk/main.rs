@@ -92,8 +92,8 @@ fn recorded() -> Vec<Stream> {
                 let name = format!("{name} ({policy:?})");
                 all.extend(streams(&name, got, profile));
             }
-            if !name.starts_with("claude-cli-") {
-                // Clients that answer late, while the recorded agent continues.
+            if profile == Profile::V7 && !name.starts_with("claude-cli-") {
+                // Clients that answer late, while the recorded agent continues. Generated sessions have them in each profile.
                 let ways = [(0, ALLOW), (1, REFUSE), (3, ALLOW), (usize::MAX, ALLOW)];
                 for (n, (after, kinds)) in ways.into_iter().enumerate() {
                     let seen = ReplayClient::answering(profile, after, kinds);
