@@ -10,7 +10,7 @@ use std::path::Path;
 /// Checks the session options for an agent of this protocol; `servers` are all MCP servers of the session.
 ///
 /// # Errors
-/// `invalidParams` if an option is not valid, or the agent cannot be given it.
+/// `invalidParams` if an option is not valid, the agent cannot be given it, or the policy cannot enforce the lists of tools.
 pub fn check(
     protocol: Protocol,
     options: &SessionOptions,
@@ -27,5 +27,12 @@ pub fn check(
         return Err(invalid("options.maxTurns", "must be at least 1"));
     }
     output_schema::check("options.outputSchema", options.output_schema.as_ref())?;
-    dialects::check_options(protocol, options, servers, policy)
+    dialects::check_options(protocol, options, servers)?;
+    if dialects::traits(protocol).enforces_tool_lists {
+        return Ok(());
+    }
+    // The agent's own settings may contain servers besides those of the client, so an empty list means unknown.
+    let names = servers.iter().map(|server| server.name.clone());
+    let names = Some(names.collect()).filter(|names: &Vec<String>| !names.is_empty());
+    policy.check_lists(options, names)
 }

@@ -33,7 +33,6 @@ use acpipe_model::dialect::{AgentServices, Dialect, DialectTraits, ProcessSpec};
 use acpipe_model::error::Error;
 use acpipe_model::limits::Limits;
 use acpipe_model::request_numbers::RequestNumbers;
-use acpipe_policy::Policy;
 use acpipe_protocol::wire::{McpServer, Protocol, SessionOptions, Variables};
 use serde_json::Value;
 
@@ -149,10 +148,9 @@ pub fn check_options(
     protocol: Protocol,
     options: &SessionOptions,
     servers: &[McpServer],
-    policy: &Policy,
 ) -> Result<(), Error> {
     match protocol {
-        Protocol::Acp => acp::check(options, servers, policy),
+        Protocol::Acp => acp::check(options),
         Protocol::Claude => claude::check(options, servers),
         Protocol::Command => command::check(options),
         Protocol::OpenAi => openai::check(options),

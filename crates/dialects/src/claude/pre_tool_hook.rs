@@ -3,9 +3,9 @@
 
 use super::permission_requests;
 use acpipe_json::{raw_object, text, to_raw};
+use acpipe_model::decision::Effect;
 use acpipe_model::event::{Permission, call_id};
 use acpipe_model::request_key::RequestKey;
-use acpipe_policy::Effect;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

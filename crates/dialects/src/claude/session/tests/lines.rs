@@ -2,10 +2,9 @@
 
 use super::*;
 use acpipe_json::repair::Faults;
-use acpipe_model::decision::{Decision, DecisionSource};
+use acpipe_model::decision::{Decision, DecisionSource, Effect};
 use acpipe_model::dialect::{AgentAnswer, AgentLine, Dialect, Noted};
 use acpipe_model::line_repair::{LostLine, LostReason};
-use acpipe_policy::Effect;
 
 #[test]
 fn unsupported_control_requests_are_refused() {
