@@ -173,7 +173,7 @@ fn next_prompt_names_the_settings_with_which_another_client_opened_the_session()
                 let spec = &mut settings.default_agent.spec;
                 match (client, other) {
                     (B, "environment") => {
-                        spec.env.0.extend([("X".to_owned(), Some("1".to_owned()))])
+                        spec.env.0.extend([("X".to_owned(), Some("1".to_owned()))]);
                     }
                     (B, "agent") => spec.args.push("--other".to_owned()),
                     (B, "limits") => {
