@@ -95,12 +95,40 @@ pub fn key(protocol: Protocol, command: &str, args: &[String]) -> String {
     };
     let name = program(first);
     let interpreter = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let script = rest.iter().find(|word| !word.starts_with('-'));
+    let script = script(rest);
     match script {
         Some(script) if INTERPRETERS.contains(&interpreter) => format!("{interpreter} {script}"),
         _ => name.to_owned(),
     }
 }
+
+/// Returns the script among the arguments of an interpreter.
+fn script<'a>(words: &[&'a str]) -> Option<&'a str> {
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if TAKES_VALUE.contains(word) {
+            words.next();
+        } else if !word.starts_with('-') {
+            return Some(word);
+        }
+    }
+    None
+}
+
+/// Options of interpreters whose next word is neither a script nor a module.
+const TAKES_VALUE: &[&str] = &[
+    "-o",
+    "+o",
+    "-O",
+    "+O",
+    "--rcfile",
+    "--init-file",
+    "-W",
+    "-X",
+    "-r",
+    "--require",
+    "--import",
+];
 
 /// Returns a [`key`] that may leave this machine: without the text of a program that is given to an interpreter as an
 /// argument (`sh -c TEXT`, `cmd /c TEXT`).
@@ -205,6 +233,12 @@ mod tests {
             ("env A=1 agent-acp", "agent-acp"),
             ("env -i -u B --chdir / A=1 /x/agent-acp", "agent-acp"),
             ("env -S agent-acp --debug", "agent-acp"),
+            ("env -iS/x/agent-acp", "agent-acp"),
+            ("env -uSHELL agent-acp", "agent-acp"),
+            ("env --split-string=/x/agent-acp", "agent-acp"),
+            ("env A=1 env -i agent-acp", "agent-acp"),
+            ("bash -o errexit /x/agent.sh", "bash /x/agent.sh"),
+            ("python3 -W ignore agent.py", "python agent.py"),
             ("uvx --from agent==2.0 agent acp", "agent"),
             ("docker run -i registry.io/x/agent:1.2", "agent"),
             ("node /a/dist/index.js --acp", "node /a/dist/index.js"),

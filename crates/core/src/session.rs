@@ -230,8 +230,11 @@ impl SessionMachine {
         self.prompting
             .end_background(&mut self.decisions, &mut self.talk, cx);
         self.release(cx);
-        self.restoring
-            .hand_over(self.talk.agent, cx.agent.name().to_owned());
+        self.restoring.hand_over(
+            self.talk.agent,
+            cx.agent.name().to_owned(),
+            self.talk.settings.options().clone(),
+        );
         self.talk.set_agent(to);
         Ok(())
     }

@@ -144,7 +144,9 @@ pub fn package_runner<'a>(command: &'a str, args: &'a [String]) -> Option<Packag
 /// `env -S` splits into arguments, and that of `cmd /c`, may be one word.
 pub fn without_wrapper<'a, 'b>(words: &'b [&'a str]) -> &'b [&'a str] {
     match words {
-        [first, rest @ ..] if program(first) == "env" => &rest[env_arguments(rest)..],
+        [first, rest @ ..] if program(first) == "env" => {
+            without_wrapper(&rest[env_arguments(rest)..])
+        }
         [first, flag, rest @ ..] if program(first) == "cmd" && flag.eq_ignore_ascii_case("/c") => {
             rest
         }
@@ -152,13 +154,24 @@ pub fn without_wrapper<'a, 'b>(words: &'b [&'a str]) -> &'b [&'a str] {
     }
 }
 
+/// Returns `true` for `-S` and `-iS`, with or without the text.
+fn splits_text(option: &str) -> bool {
+    let letters = option.strip_prefix('-').unwrap_or_default();
+    letters.trim_start_matches(['i', '0', 'v']).starts_with('S')
+}
+
 /// Returns the number of options and variables of `env` before the program that it starts.
 fn env_arguments(words: &[&str]) -> usize {
     let mut at = 0;
     while let Some(word) = words.get(at) {
         at += match *word {
-            "--" | "-S" | "--split-string" => return at + 1,
+            "--" | "--split-string" => return at + 1,
             "-u" | "--unset" | "-C" | "--chdir" => 2,
+            // The text is the rest of the argument, or the next one.
+            option if option.starts_with("--split-string=") => return at,
+            option if splits_text(option) => {
+                return at + usize::from(option.ends_with('S'));
+            }
             option if option.starts_with('-') => 1,
             variable if variable.contains('=') => 1,
             _ => return at,

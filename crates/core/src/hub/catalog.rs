@@ -109,8 +109,8 @@ impl Catalog {
     pub(super) fn caller_settings_for(
         &self,
         router: &mut Router,
-        id: &str,
-        agent: AgentRef,
+        (id, agent): (&str, AgentRef),
+        names_agent: bool,
         options: &SessionOptions,
         servers: &[McpServer],
     ) -> Result<CallerSettings, Error> {
@@ -120,7 +120,7 @@ impl Catalog {
         let (agents, shared) = router.agents_and_shared();
         let place = (id, agent);
         self.scopes
-            .caller_settings_for(agents, shared, place, options, has_others)
+            .caller_settings_for(agents, shared, place, names_agent, options, has_others)
     }
 
     /// Returns the settings of the client whose prompt is being handled: those with which it opened or joined the session, and
@@ -135,7 +135,8 @@ impl Catalog {
             return Ok(CallerSettings::default());
         }
         let Some(opened) = self.scopes.opened(id) else {
-            return self.caller_settings_for(router, id, agent, &SessionOptions::default(), &[]);
+            let none = SessionOptions::default();
+            return self.caller_settings_for(router, (id, agent), false, &none, &[]);
         };
         let session = router.sessions().get(id);
         let has_others = session
@@ -144,7 +145,7 @@ impl Catalog {
         let (place, asked) = ((id, agent), &opened.asked);
         let caller = self
             .scopes
-            .caller_settings_for(agents, shared, place, asked, has_others)?;
+            .caller_settings_for(agents, shared, place, false, asked, has_others)?;
         Ok(CallerSettings {
             got: Some(opened.got.clone()),
             ..caller
@@ -161,6 +162,7 @@ impl Catalog {
         router: &mut Router,
         id: &str,
         asked: SessionOptions,
+        names_agent: bool,
     ) -> Result<(), Error> {
         let session = router.sessions().get(id);
         let Some(session) = session.filter(|_| router.shared().is_resident) else {
@@ -174,13 +176,25 @@ impl Catalog {
             asked,
             got,
             mcp_servers,
-            agent: Some(AgentOfOpener {
+            agents: vec![AgentOfOpener {
                 name: agents.get(agent).name().to_owned(),
                 terms: self.scopes.terms_at(agents, shared, agent)?.0,
-            }),
+            }],
         };
-        self.scopes.note_opened(id, opened);
+        self.scopes.note_opened(id, opened, names_agent);
         Ok(())
+    }
+
+    /// Notes that the client whose call is being handled opened or joined a session by a prompt or a setting, unless it did
+    /// before.
+    ///
+    /// # Errors
+    /// There are too many different agent definitions.
+    pub(super) fn note_used(&mut self, router: &mut Router, id: &str) -> Result<(), Error> {
+        if self.scopes.opened(id).is_some() {
+            return Ok(());
+        }
+        self.note_opened(router, id, SessionOptions::default(), false)
     }
 
     /// Returns the agent of this name by the settings of the client whose call is being handled.
@@ -237,7 +251,7 @@ pub(super) fn agent_for(router: &mut Router, session: &str, agent: AgentRef) -> 
     let Some(session) = router.sessions_mut().get_mut(session) else {
         return agent;
     };
-    if session.is_resting() {
+    if session.is_resting() && !session.restoring.keeps_agent() {
         session.set_agent(agent);
     }
     session.agent

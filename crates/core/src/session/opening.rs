@@ -188,8 +188,9 @@ impl SessionMachine {
             connection.calls.remove(&call);
         }
         self.talk.idle_timer = None;
-        if let Some(agent) = self.restoring.take_previous_agent() {
+        if let Some((agent, options)) = self.restoring.take_previous_agent() {
             self.talk.set_agent(agent);
+            self.talk.settings.put_options(options);
         }
         let settings = self.talk.settings.pending_mut().take_queued().into_iter();
         let settings: Vec<Token> = settings.map(|(token, _)| token).collect();

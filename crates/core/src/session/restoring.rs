@@ -24,11 +24,12 @@ use crate::cx::Cx;
 use crate::ids::AgentRef;
 use crate::replay::Replay;
 use crate::restore_plan::RestoreFacts;
+use crate::shared_value::SharedValue;
 use acpipe_json::Members;
 use acpipe_model::dialect::{AgentCall, Opening, SessionSetup};
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::limits::Timeout;
-use acpipe_protocol::wire::{McpServer, Rung};
+use acpipe_protocol::wire::{McpServer, Rung, SessionOptions};
 use agent_ids::{awaits_claim, id_given_to, wait_for_close};
 use doubts::nothing_left;
 use serde_json::{Map, Value};
@@ -70,6 +71,9 @@ pub enum RestoreStep {
 struct Handover {
     agent: AgentRef,
     name: String,
+    /// Options and MCP servers that the session had there.
+    options: SharedValue<SessionOptions>,
+    mcp_servers: Vec<McpServer>,
 }
 
 /// Opening of a session at its agent.
@@ -85,6 +89,8 @@ pub struct Restoring {
     forks: bool,
     /// `true` once the session was live, until it is released: then the next client opens it at an agent of its own.
     was_open: bool,
+    /// Whether a hand-over has failed, after which the session stays that of the client that opened it at its agent.
+    keeps_agent: bool,
 }
 
 impl Restoring {
@@ -110,18 +116,36 @@ impl Restoring {
     }
 
     /// Notes the agent that the session leaves, until the session is live at the next one.
-    pub fn hand_over(&mut self, agent: AgentRef, name: String) {
-        self.handover = Some(Handover { agent, name });
+    pub fn hand_over(
+        &mut self,
+        agent: AgentRef,
+        name: String,
+        options: SharedValue<SessionOptions>,
+    ) {
+        let mcp_servers = self.mcp_servers.clone();
+        self.handover = Some(Handover {
+            agent,
+            name,
+            options,
+            mcp_servers,
+        });
     }
 
     /// Notes that the session is live, which ends a hand-over.
     pub fn note_live(&mut self) {
         self.handover = None;
         self.was_open = true;
+        self.keeps_agent = false;
     }
 
     pub fn note_released(&mut self) {
         self.was_open = false;
+        self.keeps_agent = false;
+    }
+
+    /// Returns `true` if the next opening is at the agent of the session, whichever client asks for it.
+    pub fn keeps_agent(&self) -> bool {
+        self.keeps_agent
     }
 
     /// Returns `false` for a session that was only loaded, or released since it was live: no client has it at an agent.
@@ -129,9 +153,14 @@ impl Restoring {
         self.was_open
     }
 
-    /// Ends the hand-over, because the session could not be opened at the new agent. Returns the previous one.
-    pub fn take_previous_agent(&mut self) -> Option<AgentRef> {
-        Some(self.handover.take()?.agent)
+    /// Ends the hand-over, because the session could not be opened at the new agent. Returns the previous one, with the options
+    /// that the session had there. The session stays that of the client that opened it there.
+    pub fn take_previous_agent(&mut self) -> Option<(AgentRef, SharedValue<SessionOptions>)> {
+        let previous = self.handover.take()?;
+        self.was_open = true;
+        self.keeps_agent = true;
+        self.mcp_servers = previous.mcp_servers;
+        Some((previous.agent, previous.options))
     }
 
     /// Returns how to treat the history if the agent does not know it. A hand-over keeps it and passes it on.

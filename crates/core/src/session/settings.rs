@@ -331,6 +331,11 @@ impl SessionSettings {
         names.map(|(name, _)| name).collect()
     }
 
+    /// Puts back the options that the session had, because it could not be opened with others.
+    pub fn put_options(&mut self, options: SharedValue<SessionOptions>) {
+        self.options = options;
+    }
+
     /// Returns the names of the options in which the session, as it is now, differs from what it had at an earlier opening.
     /// Tool lists are terms of the client that gave them.
     #[must_use]

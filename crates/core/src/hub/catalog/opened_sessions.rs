@@ -23,8 +23,8 @@ pub(in crate::hub) struct OpenedSession {
     pub got: SharedValue<SessionOptions>,
     /// Hash of the MCP servers that the session had after the call, without those of the agent's definition.
     pub mcp_servers: u64,
-    /// Agent at which the client opened the session; `None` while it opens it at one that it names.
-    pub agent: Option<AgentOfOpener>,
+    /// Agents at which the client opened the session, in the order of its calls.
+    pub agents: Vec<AgentOfOpener>,
 }
 
 /// Agent at which a client opened a session.
@@ -40,40 +40,106 @@ pub(in crate::hub) fn hash_of(servers: &[McpServer]) -> u64 {
     fnv1a(to_raw(&servers).get().as_bytes())
 }
 
-/// Maximum number of sessions that are remembered for a client: more than a client has in use. Beyond it, one of the others
-/// is forgotten.
+/// Maximum number of sessions that are remembered for a client: more than a client has in use.
 const MAX_SESSIONS: usize = 1_024;
 
-/// Sessions that clients opened or joined, by their ids.
-#[derive(Default)]
-pub(super) struct OpenedSessions(BTreeMap<ClientId, BTreeMap<String, OpenedSession>>);
+/// Maximum number of agents that are remembered for a session of a client.
+const MAX_AGENTS: usize = 16;
 
-impl OpenedSessions {
-    /// Returns the settings with which a client opened a session last; `None` if it did not.
-    pub fn get(&self, client: ClientId, session: &str) -> Option<&OpenedSession> {
-        self.0.get(&client)?.get(session)
+/// Sessions that a client opened or joined, by their ids.
+#[derive(Default)]
+struct SessionsOfClient {
+    last: BTreeMap<String, OpenedSession>,
+    /// Demands of the client in sessions that are no longer remembered, together. They hold in all that are not.
+    others: Option<Box<Demand>>,
+}
+
+/// Terms of a client in a session, and the tools that it refuses there.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Demand {
+    pub terms: Option<Terms>,
+    pub refused: Vec<String>,
+}
+
+impl Demand {
+    fn add(&mut self, opened: OpenedSession) {
+        for agent in opened.agents {
+            self.add_terms(&agent.terms);
+        }
+        let mut refused = opened.asked.disallowed_tools;
+        refused.retain(|tool| !self.refused.contains(tool));
+        self.refused.append(&mut refused);
     }
 
-    /// Notes that a client opened or joined a session. Tools that it refused before stay refused if the call names none. The
-    /// agent stays the one at which it opened the session until it names another.
-    pub fn note(&mut self, client: ClientId, session: &str, mut opened: OpenedSession) {
+    fn add_terms(&mut self, terms: &Terms) {
+        self.terms = Some(match &self.terms {
+            Some(own) => own.with_caller(terms, None),
+            None => terms.clone(),
+        });
+    }
+}
+
+/// Sessions that clients opened or joined.
+#[derive(Default)]
+pub(super) struct OpenedSessions(BTreeMap<ClientId, SessionsOfClient>);
+
+impl OpenedSessions {
+    /// Returns the settings with which a client opened a session last; `None` if it did not, or long ago.
+    pub fn get(&self, client: ClientId, session: &str) -> Option<&OpenedSession> {
+        self.0.get(&client)?.last.get(session)
+    }
+
+    /// Returns what a client that opened a session forbids in it at an agent of this name, besides its terms at this agent.
+    pub fn demand(&self, client: ClientId, session: &str, agent: &str) -> Demand {
+        let Some(own) = self.0.get(&client) else {
+            return Demand::default();
+        };
+        let Some(opened) = own.last.get(session) else {
+            return own.others.as_deref().cloned().unwrap_or_default();
+        };
+        let mut demand = Demand {
+            terms: None,
+            refused: opened.asked.disallowed_tools.clone(),
+        };
+        // Another client can move the session to an agent that the client did not restrict.
+        if !opened.agents.iter().any(|own| own.name == agent) {
+            for own in &opened.agents {
+                demand.add_terms(&own.terms);
+            }
+        }
+        demand
+    }
+
+    /// Notes that a client opened or joined a session. Tools that it refused before stay refused if the call names none.
+    /// `names_agent` is `true` if the call named the agent: otherwise the session may be at one that another client chose.
+    pub fn note(
+        &mut self,
+        client: ClientId,
+        session: &str,
+        mut opened: OpenedSession,
+        names_agent: bool,
+    ) {
         let sessions = self.0.entry(client).or_default();
-        if let Some(before) = sessions.remove(session) {
+        if let Some(before) = sessions.last.remove(session) {
             if opened.asked.disallowed_tools.is_empty() {
                 opened.asked.disallowed_tools = before.asked.disallowed_tools;
             }
-            opened.agent = before.agent.or(opened.agent);
-        } else if sessions.len() >= MAX_SESSIONS {
-            sessions.pop_first();
+            let named = std::mem::replace(&mut opened.agents, before.agents);
+            for agent in named.into_iter().filter(|_| names_agent) {
+                opened.agents.retain(|own| own.name != agent.name);
+                opened.agents.push(agent);
+            }
+            if opened.agents.len() > MAX_AGENTS {
+                let first = opened.agents.remove(0);
+                let next = &mut opened.agents[0].terms;
+                *next = next.with_caller(&first.terms, None);
+            }
+        } else if sessions.last.len() >= MAX_SESSIONS
+            && let Some((_, forgotten)) = sessions.last.pop_first()
+        {
+            sessions.others.get_or_insert_default().add(forgotten);
         }
-        sessions.insert(session.to_owned(), opened);
-    }
-
-    /// Notes that a client opens a session at an agent that it names.
-    pub fn forget_agent(&mut self, client: ClientId, session: &str) {
-        if let Some(opened) = self.get_mut(client, session) {
-            opened.agent = None;
-        }
+        sessions.last.insert(session.to_owned(), opened);
     }
 
     /// Notes that a client closed a session. What it refused or forbade there still holds for it.
@@ -88,7 +154,7 @@ impl OpenedSessions {
     }
 
     fn get_mut(&mut self, client: ClientId, session: &str) -> Option<&mut OpenedSession> {
-        self.0.get_mut(&client)?.get_mut(session)
+        self.0.get_mut(&client)?.last.get_mut(session)
     }
 
     /// Notes that a client sets the mode or model of a session that it opened.
@@ -109,7 +175,7 @@ impl OpenedSessions {
 
     pub fn forget(&mut self, client: ClientId, session: &str) {
         if let Some(own) = self.0.get_mut(&client) {
-            own.remove(session);
+            own.last.remove(session);
         }
     }
 

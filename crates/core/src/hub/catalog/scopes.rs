@@ -8,7 +8,7 @@
 //! which settings it opened sessions. It
 //! adds agents, and touches nothing else.
 
-use super::opened_sessions::{OpenedSession, OpenedSessions};
+use super::opened_sessions::{AgentOfOpener, OpenedSession, OpenedSessions};
 use crate::agent_command::key;
 use crate::agent_definition::AgentDefinition;
 use crate::agent_spec::{AgentSpec, DEFAULT_AGENT};
@@ -125,18 +125,18 @@ impl Scopes {
     }
 
     /// Notes that the client whose call is being handled opened or joined a session.
-    pub(in crate::hub) fn note_opened(&mut self, session: &str, opened: OpenedSession) {
-        self.opened.note(self.caller, session, opened);
+    pub(in crate::hub) fn note_opened(
+        &mut self,
+        session: &str,
+        opened: OpenedSession,
+        names_agent: bool,
+    ) {
+        self.opened.note(self.caller, session, opened, names_agent);
     }
 
     /// Notes that the client whose call is being handled sets the mode or model of a session.
     pub(in crate::hub) fn note_set(&mut self, session: &str, setting: &Setting) {
         self.opened.note_set(self.caller, session, setting);
-    }
-
-    /// Notes that the client whose call is being handled opens a session at an agent that it names.
-    pub(in crate::hub) fn forget_opened_agent(&mut self, session: &str) {
-        self.opened.forget_agent(self.caller, session);
     }
 
     /// Notes that the client whose call is being handled closed a session.
@@ -384,21 +384,19 @@ impl Scopes {
         }
         let (mut terms, own) = self.terms_at(agents, shared, agent)?;
         let definition = own.map(|own| agents.get(own).definition());
-        let opened = self.opened(session).and_then(|own| own.agent.as_ref());
-        // Another client can move the session to an agent that the client did not restrict.
-        if let Some(opened) = opened.filter(|own| own.name != agents.get(agent).name()) {
-            terms = terms.with_caller(&opened.terms, None);
+        let caller = self.caller;
+        let demand = self
+            .opened
+            .demand(caller, session, agents.get(agent).name());
+        if let Some(own) = &demand.terms {
+            terms = terms.with_caller(own, None);
         }
         let spec = agents.get(agent).spec();
         let asking = definition.and_then(|own| own.asking(spec));
         let asking = asking.map(Cow::into_owned);
         let options = definition.map(|own| own.spec.options.clone());
         let mut options = options.unwrap_or_default();
-        let caller = self.caller;
-        if let Some(opened) = self.opened.get(caller, session) {
-            let refused = &opened.asked.disallowed_tools;
-            options.disallowed_tools.extend_from_slice(refused);
-        }
+        options.disallowed_tools.extend(demand.refused);
         Ok(Some(Box::new(CallerTerms {
             client: caller,
             has_own_settings: self.of_caller().is_some(),
@@ -443,12 +441,13 @@ impl Scopes {
     }
 
     /// Returns the settings of the client whose call is being handled, for the comparison with those of a session at this
-    /// agent. `options` are those of the call; `has_other_servers` is `true` if the call has other MCP servers.
+    /// agent. `names_agent` is `true` if the call names the agent. `options` are those of the call; `has_other_servers` is `true` if the call has other MCP servers.
     pub(in crate::hub) fn caller_settings_for(
         &self,
         agents: &mut Agents,
         shared: &Shared,
         (session, agent): (&str, AgentRef),
+        names_agent: bool,
         options: &SessionOptions,
         has_other_servers: bool,
     ) -> Result<CallerSettings, Error> {
@@ -461,8 +460,9 @@ impl Scopes {
             }
             None => None,
         };
-        let opened = self.opened(session).and_then(|own| own.agent.as_ref());
-        let has_moved = opened.is_some_and(|own| own.name != agents.get(agent).name());
+        let is_here = |own: &AgentOfOpener| own.name == agents.get(agent).name();
+        let opened = self.opened(session);
+        let has_moved = !names_agent && opened.is_some_and(|own| !own.agents.iter().any(is_here));
         let is_other = has_moved || own.is_some_and(|own| has_other_program(agents, own, agent));
         let machine = agents.get(agent);
         let (held, settings) = (machine.definition(), &shared.settings);

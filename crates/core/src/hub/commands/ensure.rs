@@ -44,9 +44,7 @@ pub(super) fn ensure(
     if !router.sessions().contains_key(id) && router.store().has(id)? {
         catalog.reopen(router, id)?;
     }
-    if p.agent.is_some() {
-        catalog.scopes_mut().forget_opened_agent(id);
-    }
+    let names_agent = p.agent.is_some();
     let (agent, own) = agent_to_open(catalog, router, id, p.agent.as_deref())?;
     let moves = own.is_some_and(|own| own != agent);
     let machine = router.agents().get(agent);
@@ -78,7 +76,7 @@ pub(super) fn ensure(
     let cwd = cwd.or(replaced.flatten());
     let asked = (*p.options).clone();
     if !moves && ensured_already(catalog, router, (id, agent), token, &p, cx)? {
-        return catalog.note_opened(router, id, asked);
+        return catalog.note_opened(router, id, asked, names_agent);
     }
     room::make_room(router, id, agent, cx)?;
     if moves {
@@ -100,7 +98,7 @@ pub(super) fn ensure(
         asked_options.clone(),
         &p.mcp_servers,
     )?;
-    let caller = catalog.caller_settings_for(router, id, agent, &p.options, &[])?;
+    let caller = catalog.caller_settings_for(router, (id, agent), names_agent, &p.options, &[])?;
     if !router.sessions().contains_key(id) {
         add_session(router, id, agent, cwd.unwrap_or(base), &p, cx)?;
         router.with(id, cx, |session, cx| {
@@ -108,7 +106,15 @@ pub(super) fn ensure(
         });
     }
     if moves {
-        catalog.with_session(router, id, cx, |session, cx| session.hand_over(agent, cx))?;
+        let is_resident = router.shared().is_resident;
+        catalog.with_session(router, id, cx, |session, cx| {
+            session.hand_over(agent, cx)?;
+            // Their secrets are those of the client that named them.
+            if is_resident {
+                session.restoring.set_mcp_servers(Vec::new());
+            }
+            Ok(())
+        })?;
     }
     let opening = AskedOpening {
         waiter: Waiter { token, caller },
@@ -116,7 +122,7 @@ pub(super) fn ensure(
         options,
     };
     begin_ensured(router, id, p, opening, cx);
-    catalog.note_opened(router, id, asked)
+    catalog.note_opened(router, id, asked, names_agent)
 }
 
 fn add_session(
@@ -331,7 +337,13 @@ fn ensured_already(
     if !router.sessions().contains_key(id) {
         return Ok(false);
     }
-    let caller = catalog.caller_settings_for(router, id, agent, &p.options, &p.mcp_servers)?;
+    let caller = catalog.caller_settings_for(
+        router,
+        (id, agent),
+        p.agent.is_some(),
+        &p.options,
+        &p.mcp_servers,
+    )?;
     let machine = router.agents().get(agent);
     let (stopping, protocol) = (machine.is_stopping(), machine.spec().protocol);
     let Some(session) = router.sessions_mut().get_mut(id) else {

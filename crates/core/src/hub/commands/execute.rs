@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// Opens a session in memory and queues its only prompt, whose turn answers the call.
 pub(super) fn execute(
-    catalog: &Catalog,
+    catalog: &mut Catalog,
     router: &mut Router,
     reads: &mut HistoryReads,
     limits: &mut TotalLimits,

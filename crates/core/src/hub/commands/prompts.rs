@@ -20,7 +20,7 @@ const LONGEST_TURN_ID: usize = 256;
 
 /// Begins a turn, or queues the prompt until it can begin.
 pub(super) fn prompt(
-    catalog: &Catalog,
+    catalog: &mut Catalog,
     router: &mut Router,
     reads: &mut HistoryReads,
     limits: &mut TotalLimits,
@@ -56,6 +56,7 @@ pub(super) fn prompt(
     }
     let agent = prepare_opening(catalog, router, id)?;
     let caller = Box::new(catalog.prompting_caller(router, id, agent)?);
+    catalog.note_used(router, id)?;
     let machine = router.agents().get(agent);
     // After a crash, the next agent process takes the prompt.
     let stopping = machine.is_stopping() && !machine.has_crashed();
@@ -120,6 +121,7 @@ pub(super) fn set(
         room::make_room(router, id, agent, cx)?;
         next_prompt::ensure_agent(router, id, agent, cx)?;
     }
+    catalog.note_used(router, id)?;
     catalog.scopes_mut().note_set(id, &setting);
     catalog.with_session(router, id, cx, |session, cx| {
         session.join(token.client, cx);

@@ -236,28 +236,37 @@ fn receipt_of_other_settings_is_not_repeated_in_a_turn() {
     assert_eq!(t.other_settings(A), [""; 0]);
 }
 
+/// Connects A, whose agent `m` denies, and B, whose agents `m` and `n` approve; without `defines_other`, A has no agent `n`.
+fn with_agents(defines_other: bool) -> Fixture {
+    let now = Instant::now();
+    let settings = SettingsBuilder::new(now).policy(Mode::Approve).build();
+    let mut t = Fixture::of(SettingsBuilder::new(now), &[]);
+    t.hub = Hub::new(settings, Box::new(Disk::default())).resident();
+    for client in [A, B] {
+        let mut settings = Box::new(SettingsBuilder::new(t.now).build());
+        for name in ["m", "n"] {
+            let mut spec = settings.default_agent.spec.clone();
+            name.clone_into(&mut spec.command);
+            let mut own = AgentDefinition::new(name, spec);
+            if (client, name) == (A, "m") {
+                own.policy = Some(Policy::from(Mode::Deny).into());
+            }
+            if defines_other || (client, name) != (A, "n") {
+                settings.agents.push(own);
+            }
+        }
+        t.hub.client_joined(client, settings).unwrap();
+        t.connect_with(client, &json!({}));
+    }
+    t
+}
+
 /// Another client moves the session to an agent that the first one does not define, or defines without permissions.
 #[test]
 fn permissions_of_the_agent_at_which_a_client_opened_a_session_hold_at_another_agent() {
     for (defines_other, is_closed) in [(true, true), (true, false), (false, true), (false, false)] {
         let case = format!("{defines_other} {is_closed}");
-        let mut t = daemon();
-        for client in [A, B] {
-            let mut settings = Box::new(SettingsBuilder::new(t.now).build());
-            for name in ["m", "n"] {
-                let mut spec = settings.default_agent.spec.clone();
-                name.clone_into(&mut spec.command);
-                let mut own = AgentDefinition::new(name, spec);
-                if (client, name) == (A, "m") {
-                    own.policy = Some(Policy::from(Mode::Deny).into());
-                }
-                if defines_other || (client, name) != (A, "n") {
-                    settings.agents.push(own);
-                }
-            }
-            t.hub.client_joined(client, settings).unwrap();
-            t.connect_with(client, &json!({}));
-        }
+        let mut t = with_agents(defines_other);
         t.open_with(A, json!({"agent": "m"}));
         assert_eq!(t.chosen_for(A, "s", "execute"), "n", "{case}");
         if is_closed {
@@ -333,4 +342,103 @@ fn endpoint_with_other_headers_is_another_agent() {
     t.open_with(A, json!({}));
     let receipt = t.open_with(B, json!({}));
     assert_eq!(receipt["differingSettings"], json!(["agent"]));
+}
+
+#[test]
+fn permissions_hold_at_another_agent_for_a_client_that_only_prompted_or_set_a_mode() {
+    for sets in [false, true] {
+        let mut t = with_agents(true);
+        t.open_with(B, json!({"agent": "m"}));
+        if sets {
+            let mode = json!({"sessionId": "s", "mode": "plan"});
+            t.call(A, Command::SetMode(params(mode)));
+            t.answer_all();
+        } else {
+            assert_eq!(t.chosen_for(A, "s", "execute"), "n");
+        }
+        t.open_with(B, json!({"agent": "n"}));
+        assert_eq!(t.chosen_for(A, "s", "execute"), "n", "{sets}");
+    }
+}
+
+#[test]
+fn demands_of_a_client_in_very_many_sessions_hold() {
+    let mut t = with_agents(true);
+    let list = json!({"agent": "m", "options": {"disallowedTools": ["Bash"]}});
+    t.open_with(A, list);
+    t.open_with(B, json!({"agent": "n"}));
+    for n in 0..1100 {
+        let other = json!({"sessionId": format!("t{n}"), "agent": "n"});
+        t.call(A, Command::Ensure(params(other)));
+        t.answer_all();
+        let close = params(json!({"sessionId": format!("t{n}")}));
+        t.call(A, Command::History(History::CloseSession(close)));
+        t.answer_all();
+    }
+    assert_eq!(t.chosen_for(A, "s", "execute"), "n");
+    // It holds only where the client's own demand is not known.
+    let call = t.call(
+        A,
+        Command::Ensure(params(json!({"sessionId": "u", "agent": "n"}))),
+    );
+    t.answer_all();
+    t.result(A, call);
+    assert_eq!(t.chosen_for(A, "u", "execute"), "y");
+}
+
+/// The agent fails to open the session, or the client waits for a turn.
+#[test]
+fn hand_over_that_fails_changes_neither_terms_nor_options() {
+    for client in [A, B] {
+        let mut t = with_agents(true);
+        t.open_with(
+            A,
+            json!({"agent": "m", "options": {"disallowedTools": ["Write"]}}),
+        );
+        let call =
+            json!({"sessionId": "s", "agent": "n", "options": {"disallowedTools": ["Read"]}});
+        let call = t.call(client, Command::Ensure(params(call)));
+        while let Some(request) = t.requests.pop() {
+            let id = &request["id"];
+            let answer = match request["method"].as_str().unwrap() {
+                "initialize" => json!({"id": id, "result": {"protocolVersion": 1}}),
+                _ => json!({"id": id, "error": {"code": -32603, "message": "no"}}),
+            };
+            t.say(&[answer]);
+        }
+        assert!(t.reply(client, call).unwrap().is_err());
+        // The next answers are those of the first agent.
+        t.agents.rotate_left(1);
+        // The session is at the agent of A still, also for another client that opens it.
+        let receipt = t.open_with(B, json!({}));
+        let names = if client == B {
+            // It asked for the other agent.
+            json!(["agent", "permissions"])
+        } else {
+            json!(["permissions"])
+        };
+        assert_eq!(receipt["differingSettings"], names, "{client:?}");
+        assert_eq!(t.chosen_for(B, "s", "execute"), "n", "{client:?}");
+        assert_eq!(t.chosen_for(B, "s", "edit"), "n", "{client:?}");
+        t.agents.rotate_left(1);
+        t.open_with(B, json!({"agent": "n"}));
+        assert_eq!(t.chosen_for(B, "s", "execute"), "y", "{client:?}");
+    }
+}
+
+#[test]
+fn another_agent_does_not_get_the_servers_that_a_client_named() {
+    let mut t = with_agents(true);
+    let servers =
+        json!([{"name": "a", "command": "/a", "env": [{"name": "K", "value": "secret"}]}]);
+    t.open_with(A, json!({"agent": "m", "mcpServers": servers}));
+    t.received.clear();
+    t.open_with(B, json!({"agent": "n"}));
+    let opened = t
+        .received
+        .iter()
+        .find(|line| line["method"] == "session/new")
+        .unwrap();
+    assert_eq!(opened["params"]["mcpServers"], json!([]), "{opened}");
+    assert!(t.other_settings(A)[0].contains("agent and mcpServers"));
 }
