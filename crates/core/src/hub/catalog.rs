@@ -179,19 +179,26 @@ impl Catalog {
             agents: vec![AgentOfOpener {
                 name: agents.get(agent).name().to_owned(),
                 terms: self.scopes.terms_at(agents, shared, agent)?.0,
+                was_opened: true,
             }],
         };
         self.scopes.note_opened(id, opened, names_agent);
         Ok(())
     }
 
-    /// Notes that the client whose call is being handled opened or joined a session by a prompt or a setting, unless it did
-    /// before.
+    /// Notes that the client whose call is being handled uses a session: if it did not open it before, it joins it, and if it
+    /// did, the call that named the agent has succeeded.
     ///
     /// # Errors
     /// There are too many different agent definitions.
     pub(super) fn note_used(&mut self, router: &mut Router, id: &str) -> Result<(), Error> {
         if self.scopes.opened(id).is_some() {
+            let caller = self.scopes.caller();
+            let session = router.sessions().get(id);
+            if let Some(session) = session.filter(|s| s.talk.terms.has_opener(caller)) {
+                let name = router.agents().get(session.agent).name().to_owned();
+                self.scopes.note_success(id, &name);
+            }
             return Ok(());
         }
         self.note_opened(router, id, SessionOptions::default(), false)

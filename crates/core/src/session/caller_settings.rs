@@ -57,7 +57,7 @@ impl CallerSettings {
     ) {
         if let Some(terms) = &self.terms {
             held.fill_asking_for(terms, settings, recovery, cx);
-            held.note_compared(terms.client, output);
+            held.note_opener(terms.client, output);
         }
         // A setting that could not be made is in the receipt already.
         let is_known = |name: &str| {

@@ -19,11 +19,13 @@ use super::restore::{Adoption, ListPage, load_quiet};
 use super::terms::asking::opening_options;
 use super::{Conversation, Stage};
 use crate::agent::connection::Call;
+use crate::agent_spec::AgentSpec;
 use crate::config::OnLost;
 use crate::cx::Cx;
 use crate::ids::AgentRef;
 use crate::replay::Replay;
 use crate::restore_plan::RestoreFacts;
+use crate::session_id::fnv1a;
 use crate::shared_value::SharedValue;
 use acpipe_json::Members;
 use acpipe_model::dialect::{AgentCall, Opening, SessionSetup};
@@ -73,7 +75,16 @@ struct Handover {
     name: String,
     /// Options and MCP servers that the session had there.
     options: SharedValue<SessionOptions>,
-    mcp_servers: Vec<McpServer>,
+    mcp_servers: Option<Box<NamedServers>>,
+}
+
+/// MCP servers that a client named for a session.
+#[derive(Debug, Clone)]
+pub struct NamedServers {
+    servers: Vec<McpServer>,
+    /// Hash of the command line of the agent that got them first. Another program does not get them: their secrets are those
+    /// of the client.
+    program: Option<u64>,
 }
 
 /// Opening of a session at its agent.
@@ -82,7 +93,7 @@ pub struct Restoring {
     /// Set from the hand-over to another agent until the session is live there.
     handover: Option<Handover>,
     /// MCP servers that the session gets, as the client declared them.
-    mcp_servers: Vec<McpServer>,
+    mcp_servers: Option<Box<NamedServers>>,
     /// Members that a client which speaks ACP adds to the calls that open the session.
     acp_setup: Map<String, Value>,
     /// `true` if the next opening forks the agent's session instead of continuing it.
@@ -95,16 +106,38 @@ pub struct Restoring {
 
 impl Restoring {
     pub fn mcp_servers(&self) -> &[McpServer] {
-        &self.mcp_servers
+        let named = self.mcp_servers.as_deref();
+        named.map_or(&[], |named| &named.servers)
     }
 
     pub fn set_mcp_servers(&mut self, servers: Vec<McpServer>) {
-        self.mcp_servers = servers;
+        let named = NamedServers {
+            servers,
+            program: None,
+        };
+        self.mcp_servers = (!named.servers.is_empty()).then(|| Box::new(named));
     }
 
     /// Takes the MCP servers out of a session that leaves memory.
-    pub fn take_mcp_servers(&mut self) -> Vec<McpServer> {
-        std::mem::take(&mut self.mcp_servers)
+    pub fn take_mcp_servers(&mut self) -> Option<Box<NamedServers>> {
+        self.mcp_servers.take()
+    }
+
+    /// Puts back what [`take_mcp_servers`](Self::take_mcp_servers) returned.
+    pub fn put_mcp_servers(&mut self, servers: Option<Box<NamedServers>>) {
+        self.mcp_servers = servers;
+    }
+
+    /// Forgets the servers if the agent that would get them is another program than the one that had them.
+    fn keep_servers_of(&mut self, spec: &AgentSpec) {
+        let Some(named) = &mut self.mcp_servers else {
+            return;
+        };
+        let line = format!("{:?} {:?} {:?}", spec.protocol, spec.command, spec.args);
+        let program = fnv1a(line.as_bytes());
+        if *named.program.get_or_insert(program) != program {
+            self.mcp_servers = None;
+        }
     }
 
     pub fn set_acp_setup(&mut self, members: Map<String, Value>) {
@@ -198,7 +231,7 @@ impl Restoring {
     }
 
     /// Calls the agent with the next remaining strategy. Does nothing until the agent is ready.
-    pub fn call_next(&self, talk: &mut Conversation, cx: &mut Cx<'_>) -> RestoreStep {
+    pub fn call_next(&mut self, talk: &mut Conversation, cx: &mut Cx<'_>) -> RestoreStep {
         talk.note_opening(cx.now);
         if awaits_claim(talk, cx) {
             return RestoreStep::Waits;
@@ -208,7 +241,10 @@ impl Restoring {
         };
         let can = info.capabilities;
         let key = cx.agent.identity();
-        let servers = match cx.servers(&self.mcp_servers) {
+        if cx.shared.is_resident {
+            self.keep_servers_of(cx.agent.spec);
+        }
+        let servers = match cx.servers(self.mcp_servers()) {
             Ok(servers) => servers,
             Err(error) => return RestoreStep::Failed(error),
         };

@@ -40,6 +40,8 @@ pub struct PromptTerms {
     differing: Option<String>,
     /// Clients that have got the settings in which the session differs from theirs since it was opened last.
     compared: Vec<ClientId>,
+    /// Those of them that opened or joined the session: they have a receipt.
+    openers: Vec<ClientId>,
     /// Client that sent the last prompt or joined its turn last; `None` for clients with the settings of the hub.
     caller: Option<ClientId>,
     /// Clients that opened the session with its list of allowed tools, for which it counts.
@@ -121,10 +123,26 @@ impl SessionTerms {
         is_new
     }
 
+    /// Notes that a client gets a receipt of the opening.
+    pub fn note_opener(&mut self, client: ClientId, output: &SessionOutput) {
+        self.note_compared(client, output);
+        let openers = &mut self.prompt.get_or_insert_default().openers;
+        openers.retain(|other| output.subscribers().has(*other) && *other != client);
+        openers.push(client);
+    }
+
+    /// Returns `true` if a client opened or joined the session since it was opened last.
+    #[must_use]
+    pub fn has_opener(&self, client: ClientId) -> bool {
+        let terms = self.prompt.as_ref();
+        terms.is_some_and(|terms| terms.openers.contains(&client))
+    }
+
     /// Notes that the session is opened, perhaps with other settings.
     pub fn forget_compared(&mut self) {
         if let Some(terms) = &mut self.prompt {
             terms.compared.clear();
+            terms.openers.clear();
         }
     }
 

@@ -33,6 +33,8 @@ pub(in crate::hub) struct AgentOfOpener {
     pub name: String,
     /// Terms of the client by its definition of this agent.
     pub terms: Terms,
+    /// Whether the session was opened there. A call that names an agent may fail.
+    pub was_opened: bool,
 }
 
 /// Returns the hash by which lists of MCP servers are compared.
@@ -102,7 +104,8 @@ impl OpenedSessions {
             refused: opened.asked.disallowed_tools.clone(),
         };
         // Another client can move the session to an agent that the client did not restrict.
-        if !opened.agents.iter().any(|own| own.name == agent) {
+        let is_own = |own: &AgentOfOpener| own.was_opened && own.name == agent;
+        if !opened.agents.iter().any(is_own) {
             for own in &opened.agents {
                 demand.add_terms(&own.terms);
             }
@@ -125,8 +128,10 @@ impl OpenedSessions {
                 opened.asked.disallowed_tools = before.asked.disallowed_tools;
             }
             let named = std::mem::replace(&mut opened.agents, before.agents);
-            for agent in named.into_iter().filter(|_| names_agent) {
-                opened.agents.retain(|own| own.name != agent.name);
+            for mut agent in named.into_iter().filter(|_| names_agent) {
+                let before = opened.agents.iter().position(|own| own.name == agent.name);
+                let before = before.map(|at| opened.agents.remove(at));
+                agent.was_opened = before.is_some_and(|own| own.was_opened);
                 opened.agents.push(agent);
             }
             if opened.agents.len() > MAX_AGENTS {
@@ -140,6 +145,15 @@ impl OpenedSessions {
             sessions.others.get_or_insert_default().add(forgotten);
         }
         sessions.last.insert(session.to_owned(), opened);
+    }
+
+    /// Notes that a session is open for a client at an agent of this name.
+    pub fn note_success(&mut self, client: ClientId, session: &str, agent: &str) {
+        let opened = self.get_mut(client, session);
+        let mut agents = opened.into_iter().flat_map(|opened| &mut opened.agents);
+        if let Some(own) = agents.find(|own| own.name == agent) {
+            own.was_opened = true;
+        }
     }
 
     /// Notes that a client closed a session. What it refused or forbade there still holds for it.

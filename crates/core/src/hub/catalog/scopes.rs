@@ -139,6 +139,11 @@ impl Scopes {
         self.opened.note_set(self.caller, session, setting);
     }
 
+    /// Notes that a session is open for the client whose call is being handled at an agent of this name.
+    pub(in crate::hub) fn note_success(&mut self, session: &str, agent: &str) {
+        self.opened.note_success(self.caller, session, agent);
+    }
+
     /// Notes that the client whose call is being handled closed a session.
     pub(in crate::hub) fn note_closed(&mut self, session: &str) {
         self.opened.close(self.caller, session);

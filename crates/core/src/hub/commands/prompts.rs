@@ -55,8 +55,8 @@ pub(super) fn prompt(
         }
     }
     let agent = prepare_opening(catalog, router, id)?;
-    let caller = Box::new(catalog.prompting_caller(router, id, agent)?);
     catalog.note_used(router, id)?;
+    let caller = Box::new(catalog.prompting_caller(router, id, agent)?);
     let machine = router.agents().get(agent);
     // After a crash, the next agent process takes the prompt.
     let stopping = machine.is_stopping() && !machine.has_crashed();

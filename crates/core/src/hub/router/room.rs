@@ -11,12 +11,12 @@ use crate::clients::Clients;
 use crate::hub::cx::HubCx;
 use crate::ids::AgentRef;
 use crate::presence::notify_presence;
-use crate::session::{Preamble, PromptTerms, SessionMachine, Stage};
+use crate::session::{NamedServers, Preamble, PromptTerms, SessionMachine, Stage};
 use crate::shared::Shared;
 use crate::shared_value::SharedValue;
 use crate::subscribers::Subscribers;
 use acpipe_model::error::{Error, ErrorKind};
-use acpipe_protocol::wire::{McpServer, SessionOptions};
+use acpipe_protocol::wire::SessionOptions;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -48,7 +48,7 @@ pub struct SessionHold {
 struct UnloadedSession {
     subscribers: Subscribers,
     /// MCP servers and preamble, which few sessions have.
-    rest: Option<Box<(Vec<McpServer>, Preamble)>>,
+    rest: Option<Box<(Option<Box<NamedServers>>, Preamble)>>,
     /// Terms of the last prompt, for the clients that are attached.
     terms: Option<Box<PromptTerms>>,
     /// Options of the agent's definition with which the session was opened last.
@@ -111,7 +111,7 @@ impl UnloadedSession {
         let subscribers = session.talk.output.take_subscribers();
         let mcp_servers = session.restoring.take_mcp_servers();
         let preamble = std::mem::take(&mut session.preamble);
-        let has_rest = !mcp_servers.is_empty() || !preamble.is_empty();
+        let has_rest = mcp_servers.is_some() || !preamble.is_empty();
         let rest = has_rest.then(|| Box::new((mcp_servers, preamble)));
         let terms = session
             .talk
@@ -134,7 +134,7 @@ impl UnloadedSession {
         session.talk.settings.set_defined(&self.defined);
         if let Some(rest) = self.rest {
             let (mcp_servers, preamble) = *rest;
-            session.restoring.set_mcp_servers(mcp_servers);
+            session.restoring.put_mcp_servers(mcp_servers);
             session.preamble = preamble;
         }
     }

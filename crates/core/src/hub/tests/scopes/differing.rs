@@ -6,7 +6,7 @@ use super::daemon;
 use crate::agent_definition::AgentDefinition;
 use crate::client::{ClientId, Command, History};
 use crate::config::Settings;
-use crate::hub::Hub;
+use crate::hub::{AgentInput, Exit, Hub, HubCx};
 use crate::testing::{SettingsBuilder, params};
 use acpipe_model::limits::Timeout;
 use acpipe_model::secret::Secrets;
@@ -422,6 +422,9 @@ fn hand_over_that_fails_changes_neither_terms_nor_options() {
         assert_eq!(t.chosen_for(B, "s", "edit"), "n", "{client:?}");
         t.agents.rotate_left(1);
         t.open_with(B, json!({"agent": "n"}));
+        // A call that failed has not moved A.
+        assert_eq!(t.chosen_for(A, "s", "execute"), "n", "{client:?}");
+        assert_eq!(t.chosen_for(A, "s", "execute"), "n", "{client:?}");
         assert_eq!(t.chosen_for(B, "s", "execute"), "y", "{client:?}");
     }
 }
@@ -441,4 +444,35 @@ fn another_agent_does_not_get_the_servers_that_a_client_named() {
         .unwrap();
     assert_eq!(opened["params"]["mcpServers"], json!([]), "{opened}");
     assert!(t.other_settings(A)[0].contains("agent and mcpServers"));
+}
+
+#[test]
+fn another_program_of_the_same_name_does_not_get_the_servers_that_a_client_named() {
+    for is_other in [false, true] {
+        let mut t = daemon();
+        for client in [A, B] {
+            let mut settings = Box::new(SettingsBuilder::new(t.now).build());
+            if is_other && client == B {
+                settings.default_agent.spec.args.push("--other".to_owned());
+            }
+            t.hub.client_joined(client, settings).unwrap();
+            t.connect_with(client, &json!({}));
+        }
+        let server = json!({"name": "a", "command": "/a", "args": [], "env": []});
+        t.open_with(A, json!({"mcpServers": [server]}));
+        let agent = *t.agents.last().unwrap();
+        let exited = AgentInput::Exited(Exit::default());
+        t.hub
+            .agent(agent, exited, &mut HubCx::new(t.now, &mut t.sinks));
+        t.settle();
+        t.received.clear();
+        t.open_with(B, json!({}));
+        let opened = t
+            .received
+            .iter()
+            .find(|line| line["method"] == "session/new");
+        let servers = &opened.unwrap()["params"]["mcpServers"];
+        let want = if is_other { json!([]) } else { json!([server]) };
+        assert_eq!(*servers, want);
+    }
 }
