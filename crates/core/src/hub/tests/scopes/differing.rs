@@ -462,8 +462,10 @@ fn another_program_of_the_same_name_does_not_get_the_servers_that_a_client_named
         t.open_with(A, json!({"mcpServers": [server]}));
         let agent = *t.agents.last().unwrap();
         let exited = AgentInput::Exited(Exit::default());
-        t.hub
+        let rest = t
+            .hub
             .agent(agent, exited, &mut HubCx::new(t.now, &mut t.sinks));
+        assert!(rest.is_none());
         t.settle();
         t.received.clear();
         t.open_with(B, json!({}));
