@@ -10,13 +10,13 @@ pub mod reports;
 pub mod storage;
 pub mod updates;
 
-use super::CallerSettings;
 use crate::client::{ClientId, Notice};
 use crate::client_sink::ClientSinks;
 use crate::cx::Cx;
 use crate::ids::AgentRef;
 use crate::log::Log;
 use crate::metrics::Counters;
+use crate::session::CallerSettings;
 use crate::session::output::SessionOutput;
 use crate::session::pending::RequiredSettings;
 use crate::session::preamble::Preamble;

@@ -100,7 +100,7 @@ pub struct Restoring {
     forks: bool,
     /// `true` once the session was live, until it is released: then the next client opens it at an agent of its own.
     was_open: bool,
-    /// Whether a hand-over has failed, after which the session stays that of the client that opened it at its agent.
+    /// `true` after a hand-over has failed: the next opening is at the agent of before, whichever client asks for it.
     keeps_agent: bool,
 }
 

@@ -50,6 +50,14 @@ impl Default for SessionSettings {
     }
 }
 
+fn mode_of(options: &SessionOptions) -> Option<Setting> {
+    options.mode.clone().map(Setting::Mode)
+}
+
+fn model_of(options: &SessionOptions) -> Option<Setting> {
+    options.model.clone().map(Setting::Model)
+}
+
 impl SessionSettings {
     #[must_use]
     pub fn options(&self) -> &SharedValue<SessionOptions> {
@@ -309,8 +317,6 @@ impl SessionSettings {
             (None, Some(held)) => self.has(&held),
             (None, None) => false,
         };
-        let mode = |of: &SessionOptions| of.mode.clone().map(Setting::Mode);
-        let model = |of: &SessionOptions| of.model.clone().map(Setting::Model);
         let others = |of: &SessionOptions| SessionOptions {
             mode: None,
             model: None,
@@ -323,8 +329,8 @@ impl SessionSettings {
         let asked = others(own);
         let adds = asked.clone().or(&held_others) != asked && held_others.or(&now) == now;
         let all = [
-            ("mode", differs(mode(own), mode(held))),
-            ("model", differs(model(own), model(held))),
+            ("mode", differs(mode_of(own), mode_of(held))),
+            ("model", differs(model_of(own), model_of(held))),
             ("options", lacks || adds),
         ];
         let names = all.into_iter().filter(|(_, differs)| *differs);
@@ -346,8 +352,6 @@ impl SessionSettings {
             (None, Some(earlier)) => !self.has(&earlier),
             (None, None) => false,
         };
-        let mode = |of: &SessionOptions| of.mode.clone().map(Setting::Mode);
-        let model = |of: &SessionOptions| of.model.clone().map(Setting::Model);
         let others = |of: &SessionOptions| SessionOptions {
             mode: None,
             model: None,
@@ -357,8 +361,8 @@ impl SessionSettings {
         };
         let now = &*self.options;
         let all = [
-            ("mode", has_changed(mode(now), mode(earlier))),
-            ("model", has_changed(model(now), model(earlier))),
+            ("mode", has_changed(mode_of(now), mode_of(earlier))),
+            ("model", has_changed(model_of(now), model_of(earlier))),
             ("options", others(now) != others(earlier)),
         ];
         let names = all.into_iter().filter(|(_, changed)| *changed);

@@ -33,7 +33,7 @@ pub(in crate::hub) struct AgentOfOpener {
     pub name: String,
     /// Terms of the client by its definition of this agent.
     pub terms: Terms,
-    /// Whether the session was opened there. A call that names an agent may fail.
+    /// `false` until a call that named the agent has succeeded.
     pub was_opened: bool,
 }
 
