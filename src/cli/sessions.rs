@@ -17,11 +17,11 @@ use super::print_note;
 use super::screen::ScreenContent;
 use super::styles::Styles;
 use crate::cli::screen::to_stdout;
+use acpipe_core::agent_command::hide_command_lines;
 use acpipe_core::log::Log;
 use acpipe_core::store::Card;
 use acpipe_host as shell;
 use acpipe_model::error::{Error, ErrorKind};
-use acpipe_model::secret::{shown_arguments, shown_words};
 use acpipe_protocol::wire::SessionInfo;
 pub use age::{exact, now};
 use args::{ExportFormat, ListSessionsArgs, SessionsArgs, SessionsVerb};
@@ -92,15 +92,6 @@ fn list(
         let cwd = directory(Some(cwd))?;
         cards.retain(|card| same_dir(&card.cwd, &cwd));
     }
-    for card in &mut cards {
-        card.agent = card.shown_agent();
-        for record in &mut card.agents {
-            record.agent = shown_words(&record.agent);
-        }
-        if let Some(command) = &mut card.agent_command {
-            command.args = shown_arguments(&command.args);
-        }
-    }
     if cards.is_empty() {
         let whose = args
             .cwd
@@ -115,6 +106,7 @@ fn list(
         }
         for card in &cards {
             let mut line = json!(card);
+            hide_command_lines(&mut line);
             if let Some(session) = open.get(&card.session_id) {
                 line["activity"] = json!(session.activity);
                 line["clients"] = json!(session.clients);

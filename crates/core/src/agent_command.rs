@@ -6,6 +6,7 @@ use acpipe_model::package_runner::{PackageRunner, package_runner, program, witho
 use acpipe_model::secret::{hide, shown_arguments, shown_words};
 use acpipe_protocol::wire::Protocol;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Stored command line by which the agent of a session is started again. The environment is not stored, since
 /// it may hold secrets.
@@ -69,6 +70,32 @@ impl AgentCommand {
 pub fn shown_line(command: Option<&AgentCommand>, line: Option<&str>) -> Option<String> {
     let command = command.map(AgentCommand::shown_line);
     command.or_else(|| line.map(shown_words))
+}
+
+/// Replaces the command lines of a session's agents with those that are shown. `session` is the JSON of a session's record
+/// in its log, or of its card.
+pub fn hide_command_lines(session: &mut Value) {
+    let command = serde_json::from_value(session["agentCommand"].clone()).ok();
+    if let Some(line) = shown_line(command.as_ref(), session["agent"].as_str()) {
+        session["agent"] = line.into();
+    }
+    if let Some(args) = session
+        .pointer_mut("/agentCommand/args")
+        .and_then(Value::as_array_mut)
+    {
+        let words: Vec<&str> = args.iter().filter_map(Value::as_str).collect();
+        let shown = shown_arguments(&words);
+        *args = shown.into_iter().map(Value::from).collect();
+    }
+    // The key of a program that is text of a shell is that text.
+    let known = session.get_mut("agents").and_then(Value::as_array_mut);
+    for known in known.into_iter().flatten() {
+        for member in ["agent", "program"] {
+            if let Some(line) = known.get_mut(member).filter(|line| line.is_string()) {
+                *line = shown_words(line.as_str().unwrap_or_default()).into();
+            }
+        }
+    }
 }
 
 /// Returns the key of an agent's program.
@@ -184,6 +211,31 @@ fn without_version(package: &str) -> &str {
 mod tests {
     use super::*;
     use acpipe_dialects::claude::CLAUDE;
+    use serde_json::json;
+
+    #[test]
+    fn shown_session_has_no_values_of_arguments_of_any_agent() {
+        let line = "sh exec agent --token x";
+        let args = ["-c", "exec agent --token x"];
+        let known = json!({"agent": line, "program": line, "id": "1"});
+        let other = json!({"agent": "a", "id": "2"});
+        let mut session = json!({
+            "record": "session", "agent": "sh -c exec agent --token x", "agents": [known, other],
+            "agentCommand": {"command": "sh", "args": args}
+        });
+        hide_command_lines(&mut session);
+        assert!(!session.to_string().contains("token x"), "{session}");
+        assert_eq!(
+            session["agents"][0]["program"],
+            "sh exec agent --token [hidden]"
+        );
+        assert_eq!(session["agents"][1], other, "nothing is added");
+        for none in [json!({"record": "session"}), json!({"agents": []})] {
+            let mut same = none.clone();
+            hide_command_lines(&mut same);
+            assert_eq!(same, none);
+        }
+    }
 
     #[test]
     fn shown_line_has_no_values_of_arguments() {

@@ -4,8 +4,7 @@ use super::label::{CallFrame, Label, brief, text_of, words};
 use super::row::{Dir, RowKind, RowSide};
 use super::timeline::{Timeline, TimelineFrame};
 use super::{chunks, updates};
-use acpipe_core::agent_command::shown_line;
-use acpipe_model::secret::{shown_arguments, shown_words};
+use acpipe_core::agent_command::hide_command_lines;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -22,7 +21,11 @@ pub fn read(bytes: &[u8], timeline: &mut Timeline) {
     let mut clock = Clock::default();
     for line in text.lines().filter(|line| !line.is_empty()) {
         let mut record = serde_json::from_str::<Value>(line).unwrap_or_default();
-        let shown = hide_arguments(&mut record).then(|| record.to_string());
+        let has_agents = record["record"] == "session";
+        if has_agents {
+            hide_command_lines(&mut record);
+        }
+        let shown = has_agents.then(|| record.to_string());
         let Some(of) = place(&record) else {
             timeline.unreadable += 1;
             continue;
@@ -44,31 +47,6 @@ pub fn read(bytes: &[u8], timeline: &mut Timeline) {
             json: shown.unwrap_or_else(|| line.replace('\r', " ")),
         });
     }
-}
-
-/// Replaces the command lines of a session's agents with those that are shown, as in lists of sessions. Returns `false` if
-/// the record has none.
-fn hide_arguments(record: &mut Value) -> bool {
-    if record["record"] != "session" {
-        return false;
-    }
-    let command = serde_json::from_value(record["agentCommand"].clone()).ok();
-    if let Some(line) = shown_line(command.as_ref(), record["agent"].as_str()) {
-        record["agent"] = line.into();
-    }
-    if let Some(args) = record["agentCommand"]["args"].as_array_mut() {
-        let words: Vec<&str> = args.iter().filter_map(Value::as_str).collect();
-        *args = shown_arguments(&words)
-            .into_iter()
-            .map(Value::from)
-            .collect();
-    }
-    for known in record["agents"].as_array_mut().into_iter().flatten() {
-        if let Some(line) = known["agent"].as_str() {
-            known["agent"] = shown_words(line).into();
-        }
-    }
-    true
 }
 
 /// Times of records relative to the first one.
