@@ -1,12 +1,12 @@
 //! Atomic replacement of small files.
 
-use acpipe_host::create_file;
+use acpipe_host::{create_file, make_private};
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 
-/// Writes a file by replacing it as a whole, and creates its directory if that is missing. A new file can be
-/// read only by the user; an existing file keeps its mode. A link is replaced, too.
+/// Writes a file by replacing it as a whole, and creates its directory if that is missing. A new file or
+/// directory can be read only by the user; an existing file keeps its mode. A link is replaced, too.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -15,7 +15,9 @@ pub fn replace(file: &Path, text: &str) -> io::Result<()> {
         let why = "the path has no file name; give the path of a file";
         return Err(io::Error::new(ErrorKind::InvalidInput, why));
     };
-    fs::create_dir_all(dir)?;
+    if !dir.exists() {
+        make_private(dir)?;
+    }
     let mut temporary = std::ffi::OsString::from(".");
     temporary.push(name);
     temporary.push(format!(".{}", std::process::id()));
