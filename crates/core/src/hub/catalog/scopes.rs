@@ -23,7 +23,7 @@ use crate::session::CallerSettings;
 use crate::shared::Shared;
 use crate::terms::{CallerTerms, Terms};
 use acpipe_model::builtin_agents;
-use acpipe_model::error::Error;
+use acpipe_model::error::{Error, invalid};
 use acpipe_model::setting::Setting;
 use acpipe_protocol::wire::{AgentSource, SessionOptions, Variables};
 use std::borrow::Cow;
@@ -37,8 +37,10 @@ pub(in crate::hub) struct Scopes {
     /// Client whose call is being handled or answered.
     caller: ClientId,
     opened: OpenedSessions,
-    /// Clients that defined an agent, or gave it its list of allowed tools.
+    /// Clients that defined an agent.
     definers: BTreeMap<AgentRef, ClientId>,
+    /// Clients that gave an agent its list of allowed tools.
+    list_givers: BTreeMap<AgentRef, ClientId>,
 }
 
 /// Settings of a client.
@@ -114,14 +116,50 @@ impl Scopes {
         self.opened.remove(client);
     }
 
-    /// Notes that the client whose call is being handled defined an agent, or gave it its list of allowed tools.
+    /// Notes that the client whose call is being handled defined an agent, with its list of allowed tools.
     pub(in crate::hub) fn set_definer(&mut self, agent: AgentRef) {
         self.definers.insert(agent, self.caller);
+        self.list_givers.insert(agent, self.caller);
+    }
+
+    /// Checks that the client whose call is being handled gives an agent that another client defined no other options: those
+    /// hold for all clients. A list of allowed tools counts only for the client that gives it.
+    ///
+    /// # Errors
+    /// `invalidParams`.
+    pub(in crate::hub) fn check_options_of_other(
+        &self,
+        agents: &Agents,
+        agent: AgentRef,
+        options: &SessionOptions,
+    ) -> Result<(), Error> {
+        let name = agents.get(agent).name();
+        let shared = agents.find(name).filter(|_| name != DEFAULT_AGENT);
+        let of_other = shared.filter(|shared| {
+            let definer = self.definers.get(shared);
+            definer.is_some_and(|definer| *definer != self.caller)
+        });
+        let Some(shared) = of_other else {
+            return Ok(());
+        };
+        let own = &agents.get(shared).definition().spec.options;
+        let options = SessionOptions {
+            allowed_tools: own.allowed_tools.clone(),
+            ..options.clone()
+        };
+        if options.or(own) == *own {
+            return Ok(());
+        }
+        let why = format!(
+            "contradicts those with which another client defined agent {name:?}; leave them out, or define an agent of \
+             another name"
+        );
+        Err(invalid("options", &why))
     }
 
     /// Returns `true` if the list of allowed tools of an agent is that of the client whose call is being handled.
     fn gave_list(&self, agent: AgentRef) -> bool {
-        self.definers.get(&agent) == Some(&self.caller)
+        self.list_givers.get(&agent) == Some(&self.caller)
     }
 
     /// Notes that the client whose call is being handled opened or joined a session.
@@ -526,7 +564,7 @@ impl Scopes {
             return;
         };
         if gives_list {
-            self.set_definer(shared);
+            self.list_givers.insert(shared, self.caller);
         } else {
             let list = &agents.get(shared).definition().spec.options.allowed_tools;
             spec.options.allowed_tools.clone_from(list);

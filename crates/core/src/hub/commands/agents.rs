@@ -26,6 +26,10 @@ pub(super) fn connect(
     let has_command = p.command.is_some() || p.protocol.is_some();
     let gives_list = !p.options.allowed_tools.is_empty();
     let agent = catalog.agent_to_connect(router, &p)?;
+    if router.shared().is_resident {
+        let scopes = catalog.scopes();
+        scopes.check_options_of_other(router.agents(), agent, &p.options)?;
+    }
     let limit = GivenLimit {
         timeout_ms: p.timeout_ms,
         elapsed_ms: p.elapsed_ms,

@@ -1,6 +1,7 @@
 //! Tests of clients with settings of their own, and of agents that such a client defines.
 
 mod differing;
+mod options_of_others;
 mod read_sessions;
 mod shared_processes;
 
@@ -54,7 +55,11 @@ impl Fixture {
     }
 
     fn define(&mut self, client: ClientId, way: Way) {
-        let own = json!({"agent": "own", "command": "own"});
+        self.define_with(client, way, &json!({}));
+    }
+
+    fn define_with(&mut self, client: ClientId, way: Way, options: &Value) {
+        let own = json!({"agent": "own", "command": "own", "options": options});
         match way {
             Way::Register => {
                 self.call(client, Command::Register(params(own)));
