@@ -1519,7 +1519,7 @@ export interface Recovery {
    */
   instructionsInPrompt?: boolean;
   /**
-   * Settings (mode, model, options) of the client that could not be set again. With rung `live`: mode and
+   * Settings (mode, model, options, MCP servers) of the client that could not be set again. With rung `live`: mode and
    * model of the call that were changed since the session was opened.
    */
   notRestored: NotRestored[];
@@ -1584,11 +1584,11 @@ export interface Attempt {
   message: string;
 }
 
-/** A setting of the client that could not be set again in a restored session. */
+/** A setting of the client that a restored session does not have. */
 export interface NotRestored {
-  /** The setting: `mode`, `model`, or the id of an option. */
+  /** The setting: `mode`, `model`, the id of an option, or `mcpServers` (the MCP servers that a client named). */
   setting: string;
-  /** Value that the client had set. */
+  /** Value that the client had set. Names of the servers, separated by commas, for `mcpServers`. */
   value: SettingValue;
   /** Error message. */
   message: string;

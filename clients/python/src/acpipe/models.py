@@ -1301,19 +1301,19 @@ class Recovery(Model, kw_only=True):
     """
 
     not_restored: list[NotRestored]
-    """Settings (mode, model, options) of the client that could not be set again. With rung `live`: mode and model of
-    the call that were changed since the session was opened.
+    """Settings (mode, model, options, MCP servers) of the client that could not be set again. With rung `live`: mode
+    and model of the call that were changed since the session was opened.
     """
 
     differing_settings: list[str] | None = None
     """Settings of this call, or of the caller's own command line and configuration, in which the session, as it is
     now, differs, because another client opened it or a setting was changed since: `agent` (the caller has another
-    agent of this name), `permissions`, `limits`, `mode`, `model`, `options`, `instructions` (those that the agent
-    got in the first prompt of its session), `environment`, `cwd` (the caller's definition of the agent names
-    another working directory), `childPerSession`, `files`, `terminals`, `mcpServers`. Of the permissions and
-    limits, the stricter of both hold for the caller's prompts; the others stay as they are until the session is
-    closed and opened again, `instructions` as long as the agent has the session. Without a mode or model in
-    `notRestored`. Absent if none differs.
+    agent of this name, or opened the session at one of another name), `permissions`, `limits`, `mode`, `model`,
+    `options`, `instructions` (those that the agent got in the first prompt of its session), `environment`, `cwd`
+    (the caller's definition of the agent names another working directory), `childPerSession`, `files`, `terminals`,
+    `mcpServers`. Of the permissions and limits, the stricter of both hold for the caller's prompts; the others stay
+    as they are until the session is closed and opened again, `instructions` as long as the agent has the session.
+    Without a mode or model in `notRestored`. Absent if none differs.
     """
 
     agent_command: str | None = None
@@ -1352,13 +1352,13 @@ class Attempt(Model, kw_only=True):
 
 
 class NotRestored(Model, kw_only=True):
-    """A setting of the client that could not be set again in a restored session."""
+    """A setting of the client that a restored session does not have."""
 
     setting: str
-    """The setting: `mode`, `model`, or the id of an option."""
+    """The setting: `mode`, `model`, the id of an option, or `mcpServers` (the MCP servers that a client named)."""
 
     value: SettingValue
-    """Value that the client had set."""
+    """Value that the client had set. Names of the servers, separated by commas, for `mcpServers`."""
 
     message: str
     """Error message."""

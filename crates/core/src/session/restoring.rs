@@ -31,7 +31,7 @@ use acpipe_json::Members;
 use acpipe_model::dialect::{AgentCall, Opening, SessionSetup};
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::limits::Timeout;
-use acpipe_protocol::wire::{McpServer, Rung, SessionOptions};
+use acpipe_protocol::wire::{McpServer, NotRestored, Rung, SessionOptions, SettingValue};
 use agent_ids::{awaits_claim, id_given_to, wait_for_close};
 use doubts::nothing_left;
 use serde_json::{Map, Value};
@@ -82,9 +82,10 @@ struct Handover {
 #[derive(Debug, Clone)]
 pub struct NamedServers {
     servers: Vec<McpServer>,
-    /// Hash of the command line of the agent that got them first. Another program does not get them: their secrets are those
-    /// of the client.
+    /// Hash of the command line of the agent that got them first.
     program: Option<u64>,
+    /// `true` once the session has another agent or program, which does not get them: their secrets are those of the client.
+    is_withheld: bool,
 }
 
 /// Opening of a session at its agent.
@@ -106,14 +107,42 @@ pub struct Restoring {
 
 impl Restoring {
     pub fn mcp_servers(&self) -> &[McpServer] {
-        let named = self.mcp_servers.as_deref();
+        let named = self
+            .mcp_servers
+            .as_deref()
+            .filter(|named| !named.is_withheld);
         named.map_or(&[], |named| &named.servers)
+    }
+
+    /// Keeps the servers from the next agent of the session.
+    pub fn withhold_mcp_servers(&mut self) {
+        if let Some(named) = &mut self.mcp_servers {
+            named.is_withheld = true;
+        }
+    }
+
+    /// Describes the servers that the agent of the session did not get.
+    fn withheld_servers(&self) -> Option<NotRestored> {
+        let named = self
+            .mcp_servers
+            .as_deref()
+            .filter(|named| named.is_withheld)?;
+        let names = named.servers.iter().map(|server| server.name.as_str());
+        let names: Vec<&str> = names.collect();
+        Some(NotRestored {
+            setting: "mcpServers".to_owned(),
+            value: SettingValue::Id(names.join(", ")),
+            message: "the session has another agent or program now, which does not get the servers that a client named; \
+                      name them in session/ensure"
+                .to_owned(),
+        })
     }
 
     pub fn set_mcp_servers(&mut self, servers: Vec<McpServer>) {
         let named = NamedServers {
             servers,
             program: None,
+            is_withheld: false,
         };
         self.mcp_servers = (!named.servers.is_empty()).then(|| Box::new(named));
     }
@@ -128,16 +157,14 @@ impl Restoring {
         self.mcp_servers = servers;
     }
 
-    /// Forgets the servers if the agent that would get them is another program than the one that had them.
-    fn keep_servers_of(&mut self, spec: &AgentSpec) {
+    /// Withholds the servers if the agent that would get them is another program than the one that had them.
+    fn withhold_servers_from_others(&mut self, spec: &AgentSpec) {
         let Some(named) = &mut self.mcp_servers else {
             return;
         };
         let line = format!("{:?} {:?} {:?}", spec.protocol, spec.command, spec.args);
         let program = fnv1a(line.as_bytes());
-        if *named.program.get_or_insert(program) != program {
-            self.mcp_servers = None;
-        }
+        named.is_withheld |= *named.program.get_or_insert(program) != program;
     }
 
     pub fn set_acp_setup(&mut self, members: Map<String, Value>) {
@@ -242,7 +269,7 @@ impl Restoring {
         let can = info.capabilities;
         let key = cx.agent.identity();
         if cx.shared.is_resident {
-            self.keep_servers_of(cx.agent.spec);
+            self.withhold_servers_from_others(cx.agent.spec);
         }
         let servers = match cx.servers(self.mcp_servers()) {
             Ok(servers) => servers,

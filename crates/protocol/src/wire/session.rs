@@ -262,7 +262,7 @@ pub struct Recovery {
     /// agent has no option for a system prompt. Absent if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub instructions_in_prompt: bool,
-    /// Settings (mode, model, options) of the client that could not be set again. With rung `live`: mode and
+    /// Settings (mode, model, options, MCP servers) of the client that could not be set again. With rung `live`: mode and
     /// model of the call that were changed since the session was opened.
     pub not_restored: Vec<NotRestored>,
     /// Settings of this call, or of the caller's own command line and configuration, in which the session, as it is

@@ -69,14 +69,14 @@ pub struct SettingResult {
     pub policy_warning: Option<String>,
 }
 
-/// A setting of the client that could not be set again in a restored session.
+/// A setting of the client that a restored session does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NotRestored {
-    /// The setting: `mode`, `model`, or the id of an option.
+    /// The setting: `mode`, `model`, the id of an option, or `mcpServers` (the MCP servers that a client named).
     pub setting: String,
-    /// Value that the client had set.
+    /// Value that the client had set. Names of the servers, separated by commas, for `mcpServers`.
     pub value: SettingValue,
     /// Error message.
     pub message: String,

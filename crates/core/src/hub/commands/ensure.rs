@@ -111,7 +111,7 @@ pub(super) fn ensure(
             session.hand_over(agent, cx)?;
             // Their secrets are those of the client that named them.
             if is_resident {
-                session.restoring.set_mcp_servers(Vec::new());
+                session.restoring.withhold_mcp_servers();
             }
             Ok(())
         })?;

@@ -142,6 +142,7 @@ impl Restoring {
                 return RestoreStep::Failed(error);
             }
         };
+        recovery.not_restored.extend(self.withheld_servers());
         recovery.handed_over_from = self.handover.as_ref().map(|h| h.name.clone());
         if talk.preamble.needs_instructions {
             let hash = cx.agent.definition.instructions_hash();

@@ -444,6 +444,18 @@ fn another_agent_does_not_get_the_servers_that_a_client_named() {
         .unwrap();
     assert_eq!(opened["params"]["mcpServers"], json!([]), "{opened}");
     assert!(t.other_settings(A)[0].contains("agent and mcpServers"));
+    // The client that named them moves the session back.
+    t.agents.rotate_left(1);
+    let call = t.call(
+        A,
+        Command::Ensure(params(json!({"sessionId": "s", "agent": "m"}))),
+    );
+    t.answer_all();
+    let lost = &t.result(A, call)["recovery"]["notRestored"][0];
+    assert_eq!(
+        (&lost["setting"], &lost["value"]),
+        (&json!("mcpServers"), &json!("a"))
+    );
 }
 
 #[test]
@@ -468,7 +480,7 @@ fn another_program_of_the_same_name_does_not_get_the_servers_that_a_client_named
         assert!(rest.is_none());
         t.settle();
         t.received.clear();
-        t.open_with(B, json!({}));
+        let receipt = t.open_with(B, json!({}));
         let opened = t
             .received
             .iter()
@@ -476,5 +488,11 @@ fn another_program_of_the_same_name_does_not_get_the_servers_that_a_client_named
         let servers = &opened.unwrap()["params"]["mcpServers"];
         let want = if is_other { json!([]) } else { json!([server]) };
         assert_eq!(*servers, want);
+        let lost = &receipt["notRestored"];
+        assert_eq!(
+            lost.as_array().unwrap().len(),
+            usize::from(is_other),
+            "{lost}"
+        );
     }
 }
