@@ -254,7 +254,7 @@ impl ShownCall {
         self.stage = CallStage::Available;
         self.title.clone_from(&call.title);
         self.input = true;
-        let input = call.input.as_deref().unwrap_or(empty_object());
+        let input = call.input.as_deref().unwrap_or_else(empty_object);
         sink.chunk(&Chunk::ToolInputAvailable(ToolInput {
             tool_call_id: call.id(),
             tool_name: &call.name,
@@ -395,6 +395,6 @@ impl ShownCall {
     }
 }
 
-fn empty_object() -> &'static RawValue {
+fn empty_object<'a>() -> &'a RawValue {
     serde_json::from_str("{}").unwrap_or(RawValue::NULL)
 }
