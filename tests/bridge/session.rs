@@ -288,42 +288,6 @@ fn agent_can_reconnect_after_a_disconnect() {
 }
 
 #[test]
-fn unusable_lines_are_counted_in_the_status() {
-    let mut s = Server::initialized(&["--max-line", "64K"]);
-    let status = s.connect(&json!({"session/prompt": [[
-        {"line": ""},
-        {"line": "   \t"},
-        {"line": "garbage"},
-        {"line": "[1,2]"},
-        {"line": "{}"},
-        {"bytes": [255, 254, 10]},
-        {"huge": {"bytes": 70_000}},
-        {"default": true},
-    ]]}));
-    assert_eq!(
-        status["faults"],
-        json!({"malformed": 0, "blank": 0, "invalidUtf8": 0, "tooLong": 0})
-    );
-    s.ensure("default");
-    assert_eq!(s.prompt("x").summary["text"], "x");
-    assert_eq!(
-        s.call("agent/status", &json!({}))["faults"],
-        json!({"malformed": 3, "blank": 2, "invalidUtf8": 1, "tooLong": 1})
-    );
-}
-
-#[test]
-fn a_prompt_as_a_notification_is_a_turn_without_an_answer() {
-    let mut s = Server::ready(&json!({}));
-    s.notify("session/prompt", &json!({"message": "quiet"}));
-    s.await_chunk("default", |c| c["type"] == "finish");
-    let chunks = s.take_chunks("default");
-    crate::harness::stream::check(&chunks).unwrap();
-    assert!(chunks.iter().any(|c| c["delta"] == "quiet"));
-    assert_eq!(s.prompt("loud").summary["text"], "loud");
-}
-
-#[test]
 fn updates_for_sessions_of_an_earlier_agent_are_ignored() {
     let other = json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-2", "update": {
         "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "WRONG"}}}}});
