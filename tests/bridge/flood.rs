@@ -2,7 +2,7 @@
 
 use crate::harness::server::{Id, Server, Turn};
 use crate::harness::steps::{end, say};
-use crate::harness::{FAKE_AGENT, await_blocked_writer, signal};
+use crate::harness::{FAKE_AGENT, await_blocked_writer, signal, words};
 use rustix::process::Signal;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -118,16 +118,9 @@ fn full_pipes_both_ways_do_not_deadlock() {
 #[test]
 fn agent_that_does_not_read_its_stdin_is_stopped_as_overloaded() {
     let mut s = Server::ready_with(
-        &[
-            "--persist",
-            "never",
-            "--max-sessions",
-            "2000",
-            "--timeout",
-            "close=100ms",
-            "--timeout",
-            "terminate=100ms",
-        ],
+        &words(
+            "--persist never --max-sessions 2000 --timeout close=100ms --timeout terminate=100ms",
+        ),
         &json!({}),
     );
     let pid = agent_pid(&mut s);

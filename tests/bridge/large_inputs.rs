@@ -28,7 +28,7 @@ fn question(before: &str, piece: &str, after: &str, size: usize) -> Vec<Value> {
 #[test]
 #[cfg(target_os = "linux")]
 fn large_tool_input_is_denied_in_bounded_memory() {
-    let size = 3 * MIB;
+    let size = 6 * MIB;
     for (before, piece, after) in [
         (r#"{"command":"ls","x":["#, "1,", "1]}"),
         (r#"{"command":"ls","x":["#, "[],", "1]}"),

@@ -107,29 +107,6 @@ fn many_sessions_share_one_agent() {
 }
 
 #[test]
-fn prompt_in_an_unknown_session_is_refused() {
-    let mut s = Server::ready(&json!({}));
-    let error = s.call_error(
-        "session/prompt",
-        &json!({"sessionId": "never", "message": "x"}),
-    );
-    assert_eq!(error["code"], -32022);
-    assert_eq!(error["data"]["kind"], "sessionNotFound");
-    assert!(
-        error["message"]
-            .as_str()
-            .unwrap()
-            .contains("session/ensure")
-    );
-    let error = s.call_error(
-        "session/subscribe",
-        &json!({"sessionId": "never", "chunks": true}),
-    );
-    assert_eq!(error["data"]["kind"], "sessionNotFound");
-    assert!(calls(&s.finish().log, "session/prompt").is_empty());
-}
-
-#[test]
 fn chunk_subscription_can_be_changed() {
     let mut s = Server::ready(&json!({}));
     s.ensure("b");

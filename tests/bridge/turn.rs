@@ -27,28 +27,11 @@ fn text_and_thought_come_as_blocks() {
         end("end_turn"),
     ]);
     assert_eq!(
-        turn.types(),
-        [
-            "start",
-            "start-step",
-            "reasoning-start",
-            "reasoning-delta",
-            "reasoning-delta",
-            "reasoning-end",
-            "text-start",
-            "text-delta",
-            "text-delta",
-            "text-delta",
-            "text-end",
-            "reasoning-start",
-            "reasoning-delta",
-            "reasoning-end",
-            "text-start",
-            "text-delta",
-            "text-end",
-            "finish-step",
-            "finish",
-        ]
+        turn.types().join(" "),
+        "start start-step reasoning-start reasoning-delta reasoning-delta reasoning-end \
+         text-start text-delta text-delta text-delta text-end \
+         reasoning-start reasoning-delta reasoning-end text-start text-delta text-end \
+         finish-step finish"
     );
     let s = &turn.summary;
     assert_eq!(s["text"], "Hello \"w\"\n\u{1F600}.");

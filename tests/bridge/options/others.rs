@@ -102,39 +102,20 @@ pub fn exist(command: &str, options: &[String]) -> bool {
 #[test]
 fn options_of_other_commands_show_their_effect_or_are_refused() {
     let world = World::new();
-    let run = [
-        "run",
-        "greetings",
-        "--agent",
-        "demo",
-        "--session",
-        "a",
-        "--record",
-        "tape",
-    ];
-    assert!(acpipe(&world, &run, &[]).status.success());
-    for dir in ["one", "two"] {
-        std::fs::create_dir(world.dir.join(dir)).unwrap();
-        let prompt = format!("in {dir}");
-        let run = [
-            "run",
-            &prompt,
-            "--agent",
-            "demo",
-            "--session",
-            "same",
-            "--cwd",
-            dir,
-        ];
-        assert!(acpipe(&world, &run, &[]).status.success());
-    }
-    std::fs::write(world.dir.join("c.toml"), "agent = \"demo\"\n").unwrap();
-    std::fs::write(world.dir.join("p.toml"), "").unwrap();
     let run = |line: &str| {
         let words = shlex::split(line).unwrap();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         acpipe(&world, &words, &[])
     };
+    let line = "run greetings --agent demo --session a --record tape";
+    assert!(run(line).status.success());
+    for dir in ["one", "two"] {
+        std::fs::create_dir(world.dir.join(dir)).unwrap();
+        let line = format!("run 'in {dir}' --agent demo --session same --cwd {dir}");
+        assert!(run(&line).status.success());
+    }
+    std::fs::write(world.dir.join("c.toml"), "agent = \"demo\"\n").unwrap();
+    std::fs::write(world.dir.join("p.toml"), "").unwrap();
     for (_, option, shown) in rows() {
         if let Some(file) = shown.strip_prefix("tested in ") {
             assert_mentioned(option, file);
