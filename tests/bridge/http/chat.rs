@@ -55,7 +55,7 @@ fn prompt_is_streamed_stored_and_run_once() {
     let chunks = server.chat("u1", "hi");
     assert_eq!(types(&chunks).first(), Some(&"start"));
     assert_eq!(types(&chunks).last(), Some(&"finish"));
-    let again = server.send("POST", "/api/chat", &body).chunks();
+    let again = server.chat("u1", "hi");
     assert_eq!(text(&again), "hello");
     let stored = server.get("/api/chat/c/messages").json();
     let roles: Vec<_> = stored["messages"]

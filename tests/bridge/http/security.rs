@@ -3,7 +3,7 @@
 use super::{Server, token};
 use crate::daemon::Daemon;
 use crate::harness::World;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::{Read as _, Write as _};
 
 fn server() -> Server {

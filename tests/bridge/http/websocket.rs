@@ -1,6 +1,6 @@
 //! The neutral protocol over a WebSocket.
 
-use super::chat::{approving_turn, submit, user};
+use super::chat::approving_turn;
 use super::{Server, token};
 use crate::harness::{FAKE_AGENT, chosen_options};
 use serde_json::{Value, json};
