@@ -7,10 +7,16 @@ use rustix::process::Signal;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-fn flooding(updates: u32, mix: &str) -> Server {
+fn flooding(updates: u32) -> Server {
     let mut s = Server::initialized(&[]);
     s.waive("session/activity");
-    let args = ["--flood", "--updates", &updates.to_string(), "--mix", mix];
+    let args = [
+        "--flood",
+        "--updates",
+        &updates.to_string(),
+        "--mix",
+        "text",
+    ];
     s.call(
         "agent/connect",
         &json!({"command": FAKE_AGENT, "args": args}),
@@ -27,7 +33,7 @@ fn agent_pid(s: &mut Server) -> i32 {
 
 #[test]
 fn late_reader_receives_every_chunk() {
-    let mut s = flooding(50_000, "text");
+    let mut s = flooding(50_000);
     let agent = agent_pid(&mut s);
     s.set_reading(false);
     let id = s.send_prompt("default", "go");
@@ -78,7 +84,7 @@ fn a_cancel_reaches_an_agent_that_is_blocked_itself() {
 
 #[test]
 fn calls_are_answered_in_the_middle_of_a_flood() {
-    let mut s = flooding(50_000, "text");
+    let mut s = flooding(50_000);
     let id = s.send_prompt("default", "go");
     s.await_chunk("default", |c| c["type"] == "text-delta");
     let since = Instant::now();
@@ -95,7 +101,7 @@ fn calls_are_answered_in_the_middle_of_a_flood() {
 /// Both directions at once: neither the client nor the agent reads, and both have much to write.
 #[test]
 fn full_pipes_both_ways_do_not_deadlock() {
-    let mut s = flooding(10_000, "text");
+    let mut s = flooding(10_000);
     let sessions = ["s1", "s2", "s3"];
     for session in sessions {
         s.ensure(session);

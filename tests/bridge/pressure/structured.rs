@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::io::Write as _;
 
 /// Size of a message.
-const SIZE: u64 = if cfg!(debug_assertions) { 4 } else { 48 } * MIB;
+const SIZE: u64 = if cfg!(debug_assertions) { 8 } else { 48 } * MIB;
 
 /// Asserts that a message took at most four times its size in memory, plus a few buffers.
 fn assert_ratio(client: &Client, idle: u64, size: u64, what: &str) {
