@@ -1,13 +1,11 @@
 //! Turns and runs that fail without an explicit error of the agent.
 
+use crate::harness::FAKE_AGENT;
 use crate::harness::run::Run;
 use crate::harness::server::{Server, Turn};
-use crate::harness::steps::{ask, end, say, think, tool};
-use crate::harness::{FAKE_AGENT, claude};
+use crate::harness::steps::{end, say};
 use acpipe_core::output_schema::OutputSchema;
 use serde_json::{Value, json};
-
-const EMPTY: &str = "The agent ended its turn without any output.";
 
 fn info(meta: &Value) -> Value {
     json!({"update": {"sessionUpdate": "session_info_update", "_meta": meta}})
@@ -26,76 +24,6 @@ fn named(name: &str, prompts: &Value) -> Value {
 fn send(s: &mut Server, params: &Value) -> Turn {
     let id = s.send("session/prompt", params);
     s.turn(&id)
-}
-
-#[test]
-fn a_turn_without_any_output_fails() {
-    let blank = say(" \n");
-    let usage = json!({"update": {"sessionUpdate": "usage_update", "used": 1, "size": 2}});
-    let runs = json!([
-        [end("end_turn")],
-        [blank, usage, info(&json!({"x": 1})), end("end_turn")]
-    ]);
-    let script = json!({"session/prompt": runs});
-    let mut s = Server::ready(&script);
-    s.waive("session/state");
-    for _ in 0..2 {
-        let turn = s.prompt("go");
-        let error = &turn.summary["errors"][0];
-        assert_eq!(
-            (&error["kind"], &error["message"]),
-            (&json!("emptyTurn"), &json!(EMPTY))
-        );
-        assert_eq!(turn.summary["stopReason"], "error");
-        assert_eq!(
-            (&turn.last()["type"], &turn.last()["errorText"]),
-            (&json!("error"), &json!(EMPTY))
-        );
-    }
-    let outcome = Run::new(&["run", "go"]).script(&script).go().expect(1);
-    assert!(outcome.stderr.contains(EMPTY), "{}", outcome.stderr);
-}
-
-#[test]
-fn any_visible_update_counts_as_output() {
-    let plan = json!({"update": {"sessionUpdate": "plan", "entries": []}});
-    let notice = json!({"update": {"sessionUpdate": "notice", "title": "t"}});
-    let image = json!({"update": {"sessionUpdate": "agent_message_chunk",
-        "content": {"type": "image", "mimeType": "image/png", "data": "aWNvbg=="}}});
-    let done = tool("t", &json!({"title": "x", "status": "completed"}));
-    let asks = ask(&json!({"toolCallId": "q"}), &[("y", "allow_once")]);
-    let shown = [say("x"), think("x"), plan, notice, image, done, asks];
-    let mut runs: Vec<Vec<Value>> = shown
-        .iter()
-        .map(|step| vec![step.clone(), end("end_turn")])
-        .collect();
-    // Other stop reasons explain a missing answer.
-    let stops = ["max_tokens", "refusal", "cancelled", "novel"];
-    runs.extend(stops.map(|stop| vec![end(stop)]));
-    let mut s = Server::ready(&json!({"session/prompt": runs}));
-    for run in &runs {
-        assert_eq!(s.prompt("go").summary["isError"], false, "{run:?}");
-    }
-}
-
-#[test]
-fn slash_command_turn_may_be_empty() {
-    let commands = json!({"update": {"sessionUpdate": "available_commands_update",
-        "availableCommands": [{"name": "compact", "description": ""}]}});
-    let listed = [commands, say("listed"), end("end_turn")];
-    let runs = json!([[end("end_turn")], listed, [end("end_turn")]]);
-    let mut s = Server::ready(&json!({"session/prompt": runs}));
-    s.waive("session/state");
-    // Until the agent lists its commands, any text in the form of a command counts as one.
-    for (prompt, fails) in [
-        ("/novel", false),
-        ("go", false),
-        ("/compact now", false),
-        ("/novel", true),
-        ("/a/path", true),
-    ] {
-        assert_eq!(s.prompt(prompt).summary["isError"], fails, "{prompt}");
-    }
 }
 
 #[test]
@@ -174,32 +102,6 @@ fn an_error_that_the_agent_prints_fails_a_turn_without_usage() {
             assert_eq!(s.prompt("go").summary["isError"], false, "{error}");
         }
     }
-}
-
-#[test]
-fn a_second_attempt_without_output_fails_too() {
-    let overloaded = json!({"error": {"code": -32603, "message": "Overloaded"}});
-    let mut s = Server::ready(
-        &json!({"session/prompt": [[say("Overloaded"), overloaded], [end("end_turn")]]}),
-    );
-    let turn = send(&mut s, &json!({"message": "go", "retry": true}));
-    assert_eq!(turn.summary["attempts"], 2);
-    assert_eq!(turn.summary["errors"][0]["kind"], "emptyTurn");
-
-    // A resumed session of Claude Code behaves likewise.
-    let mut s = claude::ready(&json!({}));
-    s.prompt("one");
-    let mut s = s.restart_in(&[], &[("CLAUDE_CLI_PATH", crate::harness::FAKE_CLAUDE)]);
-    s.initialize();
-    s.connect_claude(&json!({}));
-    s.ensure("default");
-    let failed = json!({"is_error": true, "stop_reason": null, "terminal_reason": "api_error",
-        "api_error_status": 529, "result": "API Error: 529", "num_turns": 1});
-    let turn = s.steps(&json!([{ "result": failed }]));
-    assert_eq!(turn.summary["errors"][0]["kind"], "session");
-    let turn = s.steps(&json!([{"result": {"num_turns": 0, "result": ""}}]));
-    assert_eq!(turn.summary["isError"], true, "{}", turn.summary);
-    assert_eq!(turn.summary["errors"][0]["kind"], "emptyTurn");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Faults of the environment, such as a full disk.
 
-use crate::harness::server::{Framing, Server};
-use crate::harness::steps::{end, say, until_cancelled};
+use crate::harness::server::Server;
+use crate::harness::steps::{end, resumable, say, until_cancelled};
 use crate::harness::{FAKE_AGENT, World, calls};
 use serde_json::{Value, json};
 
@@ -9,19 +9,14 @@ use serde_json::{Value, json};
 fn full_disk_ends_the_turn_and_keeps_the_log_intact() {
     let [wait, stop] = until_cancelled();
     let long = "x".repeat(20 << 10);
-    let script = json!({
-        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
-            "sessionCapabilities": {"resume": {}}}}}]],
-        "session/resume": [[{"reply": {}}]],
+    let script = resumable(json!({
         "session/prompt": [[say("one"), end("end_turn")], [say(&long), say(&long), wait, stop]],
-    });
+    }));
     let mut world = World::new();
     world.room = Some(64);
     let path = world.script(&script);
     let args = ["--", FAKE_AGENT, &path];
-    let mut s = Server::launch(world, &args, Framing::Lines, &[]);
-    s.initialize();
-    s.waive("agent/state");
+    let mut s = Server::in_world(world, &args);
     s.ensure("default");
     let first = s.prompt("first");
     let prompt = json!({"message": "second", "turnId": "second"});
@@ -47,9 +42,7 @@ fn full_disk_ends_the_turn_and_keeps_the_log_intact() {
 
     // With more space the session continues.
     s.world.room = None;
-    let mut s = s.restart(&args);
-    s.initialize();
-    s.waive("agent/state");
+    let mut s = s.restarted(&args);
     let page = s.call("session/replay", &json!({"afterSeq": 0}));
     let entries = page["entries"].as_array().unwrap();
     let begin: Vec<&Value> = entries[..after].iter().map(|e| &e["chunk"]).collect();

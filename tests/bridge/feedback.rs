@@ -36,26 +36,26 @@ fn prompts(log: &[Value]) -> Vec<Vec<&str>> {
 
 #[test]
 fn undelivered_feedback_is_stored_and_shown() {
-    let mut server = server();
-    let prompt = server.send_prompt("default", "go");
-    let (id, _) = server.asked("permission/request");
-    let outcome = json!({"outcome": "selected", "optionId": "n", "message": "only the unit tests"});
-    server.reply(&id, &json!({ "outcome": outcome }));
-    let turn = server.turn(&prompt);
-    let data = &turn.of("data-permission").last().unwrap()["data"];
-    assert_eq!(data["feedback"], "only the unit tests");
-    assert_eq!(data["feedbackDelivered"], false);
-    let response = turn.of("tool-approval-response");
-    assert_eq!(response[0]["reason"], "only the unit tests");
-    let kept = &turn.summary["metadata"]["undeliveredFeedback"];
-    assert_eq!(kept[0]["feedback"], "only the unit tests");
-    assert_eq!(
-        (&kept[0]["nextPrompt"], &kept[0]["approved"]),
-        (&json!(false), &json!(false))
-    );
-    server.prompt("again");
-    let log = server.finish().log;
-    assert_eq!(prompts(&log), [["go"], ["again"]]);
+    let refused = json!({"outcome": "selected", "optionId": "n", "message": "only the unit tests"});
+    let cancelled = json!({"outcome": "cancelled", "message": "not now"});
+    for outcome in [refused, cancelled] {
+        let mut server = server();
+        let prompt = server.send_prompt("default", "go");
+        let (id, _) = server.asked("permission/request");
+        server.reply(&id, &json!({ "outcome": outcome }));
+        let turn = server.turn(&prompt);
+        let data = &turn.of("data-permission").last().unwrap()["data"];
+        assert_eq!(data["feedback"], outcome["message"]);
+        assert_eq!(data["feedbackDelivered"], false);
+        let response = turn.of("tool-approval-response");
+        assert_eq!(response[0]["reason"], outcome["message"]);
+        let kept = &turn.summary["metadata"]["undeliveredFeedback"][0];
+        assert_eq!(kept["feedback"], outcome["message"]);
+        let flags = (&kept["nextPrompt"], &kept["approved"]);
+        assert_eq!(flags, (&json!(false), &json!(false)));
+        server.prompt("again");
+        assert_eq!(prompts(&server.finish().log), [["go"], ["again"]]);
+    }
 }
 
 #[test]
@@ -78,20 +78,4 @@ fn feedback_is_sent_with_the_next_prompt_on_request() {
     let words = "I refused this tool call: npm test\n\nonly the unit tests";
     let want = [vec!["go"], vec![words, "again"], vec!["once more"]];
     assert_eq!(prompts(&log), want);
-}
-
-#[test]
-fn feedback_of_a_cancelled_permission_answer_is_kept() {
-    let mut server = server();
-    let prompt = server.send_prompt("default", "go");
-    let (id, _) = server.asked("permission/request");
-    let outcome = json!({"outcome": "cancelled", "message": "not now"});
-    server.reply(&id, &json!({ "outcome": outcome }));
-    let turn = server.turn(&prompt);
-    let data = &turn.of("data-permission").last().unwrap()["data"];
-    assert_eq!(
-        (&data["feedback"], &data["feedbackDelivered"]),
-        (&json!("not now"), &json!(false))
-    );
-    server.finish();
 }

@@ -52,26 +52,6 @@ fn content_length_framing_is_answered_in_kind() {
 }
 
 #[test]
-fn lines_may_end_in_crlf() {
-    let mut s = Survivor::lines();
-    let id = Id("\"crlf\"".to_owned());
-    s.0.expect(&id);
-    s.0.write(b"{\"jsonrpc\":\"2.0\",\"id\":\"crlf\",\"method\":\"agent/status\"}\r\n");
-    s.0.result(&id);
-    s.assert_alive();
-}
-
-#[test]
-fn the_last_line_needs_no_newline() {
-    let mut s = Server::start(&[]);
-    let id = Id("1".to_owned());
-    s.expect(&id);
-    s.write(br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#);
-    s.close_stdin();
-    assert_eq!(s.result(&id)["protocolVersion"], 1);
-}
-
-#[test]
 fn requests_over_the_cap_are_refused_by_their_id_and_skipped() {
     let args = ["--max-line", "64K"];
     let big = json!({"message": "x".repeat(70_000)});
@@ -109,63 +89,6 @@ fn requests_over_the_cap_are_refused_by_their_id_and_skipped() {
 }
 
 #[test]
-fn byte_order_mark_before_the_first_message_is_skipped() {
-    let body = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#;
-    for (framing, text) in [
-        (Framing::Lines, format!("\u{feff}{body}\n")),
-        (
-            Framing::ContentLength,
-            format!("\u{feff}Content-Length: {}\r\n\r\n{body}", body.len()),
-        ),
-    ] {
-        let mut s = Server::framed(framing);
-        let id = Id("1".to_owned());
-        s.expect(&id);
-        s.write(text.as_bytes());
-        assert_eq!(s.result(&id)["protocolVersion"], 1);
-        s.finish();
-    }
-    // Also in the output of an agent.
-    let answer = r#"{"jsonrpc":"2.0","id":{id},"result":{"protocolVersion":1}}"#;
-    let script = json!({"initialize": [[{"line": format!("\u{feff}{answer}")}]]});
-    let s = Server::ready(&script);
-    s.finish();
-}
-
-#[test]
-fn wrong_content_length_does_not_swallow_the_next_message() {
-    let mut s = Survivor::new(Framing::ContentLength, &["--max-line", "64K"]);
-    for (n, header) in [
-        "Content-Length: 18446744073709551615",
-        "Content-Length: 99999999999999999999999",
-        "Content-Length: -1",
-        "Content-Length: 5\r\nContent-Length: 6",
-        "Content-Length: 4294967297",
-    ]
-    .iter()
-    .enumerate()
-    {
-        s.0.write(format!("{header}\r\n\r\n").as_bytes());
-        assert_error(&s.0.null_answer(), -32700, "parse", header);
-        let id = Id(format!("\"after {n}\""));
-        s.0.send_as(&id, "agent/status", &json!({}));
-        s.0.result(&id);
-    }
-    // Mixed line ends in one header block.
-    for (n, ends) in ["\n\r\n", "\r\n\n", "\n\n"].iter().enumerate() {
-        let id = Id(format!("\"ends {n}\""));
-        s.0.expect(&id);
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":{},"method":"agent/status"}}"#,
-            id.0
-        );
-        s.0.write(format!("Content-Length: {}{ends}{body}", body.len()).as_bytes());
-        s.0.result(&id);
-    }
-    s.assert_alive();
-}
-
-#[test]
 fn half_a_surrogate_pair_in_a_key_does_not_lose_the_id() {
     let mut s = Survivor::lines();
     let id = Id("\"half\"".to_owned());
@@ -200,21 +123,6 @@ fn half_a_surrogate_pair_in_a_key_does_not_lose_the_id() {
         .iter()
         .filter(|m| m["id"] == "q" && m["error"].is_object());
     assert_eq!(refused.count(), 1);
-}
-
-#[test]
-fn big_messages_pass_under_the_default_cap() {
-    let mut s = Survivor::lines();
-    let text = "\u{e9}\"\\\n".repeat(200_000);
-    assert_eq!(s.0.prompt(&text).summary["text"], text);
-    s.assert_alive();
-}
-
-#[test]
-fn blank_lines_are_ignored() {
-    let mut s = Survivor::lines();
-    s.0.write(b"\n\n  \n\r\n\t\n");
-    s.assert_alive();
 }
 
 #[test]

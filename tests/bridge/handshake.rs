@@ -137,93 +137,33 @@ fn start_failure_is_explained() {
     let dir = world.dir.to_str().unwrap().to_owned();
     let mut s = Server::launch(world, &[], Framing::Lines, &[]);
     s.initialize();
-    let cases = [
-        (
-            json!({"command": "no-such-agent"}),
-            "agentNotFound",
-            -32010,
-            "PATH",
-        ),
-        (
-            json!({"command": "/no/such/agent"}),
-            "agentNotFound",
-            -32010,
-            "/no/such/agent",
-        ),
-        (
-            json!({"command": "./no-such-agent", "cwd": dir}),
-            "agentNotFound",
-            -32010,
-            "./no-such-agent",
-        ),
-        (
-            json!({"command": "sh", "env": {"PATH": "/nowhere"}}),
-            "agentNotFound",
-            -32010,
-            "PATH",
-        ),
-        (
-            json!({"command": "a\u{0}b"}),
-            "agentNotFound",
-            -32010,
-            "PATH",
-        ),
-        (
-            json!({"command": plain}),
-            "agentStart",
-            -32011,
-            "not executable",
-        ),
-        (
-            json!({"command": orphan}),
-            "agentStart",
-            -32011,
-            "interpreter",
-        ),
-        (
-            json!({"command": "./orphan", "cwd": dir}),
-            "agentStart",
-            -32011,
-            "interpreter",
-        ),
-        (
-            json!({"command": garbage}),
-            "agentStart",
-            -32011,
-            "cannot start",
-        ),
-        (
-            json!({"command": dir}),
-            "agentStart",
-            -32011,
-            "cannot start",
-        ),
-        (
-            json!({"command": FAKE_AGENT, "cwd": "/no/such/dir"}),
-            "invalidParams",
-            -32602,
-            "cwd",
-        ),
-        (
-            json!({"command": FAKE_AGENT, "cwd": plain}),
-            "invalidParams",
-            -32602,
-            "not a directory",
-        ),
-    ];
-    for (params, kind, code, part) in cases {
-        let error = s.call_error("agent/connect", &params);
-        assert_eq!(error["data"]["kind"], kind, "{params}: {error}");
-        assert_eq!(error["code"], code, "{params}");
+    // Params, kind and code of the error, and a part of its message.
+    let cases = json!([
+        [{"command": "no-such-agent"}, "agentNotFound", -32010, "PATH"],
+        [{"command": "/no/such/agent"}, "agentNotFound", -32010, "/no/such/agent"],
+        [{"command": "./no-such-agent", "cwd": dir}, "agentNotFound", -32010, "./no-such-agent"],
+        [{"command": "sh", "env": {"PATH": "/nowhere"}}, "agentNotFound", -32010, "PATH"],
+        [{"command": "a\u{0}b"}, "agentNotFound", -32010, "PATH"],
+        [{"command": plain}, "agentStart", -32011, "not executable"],
+        [{"command": orphan}, "agentStart", -32011, "interpreter"],
+        [{"command": "./orphan", "cwd": dir}, "agentStart", -32011, "interpreter"],
+        [{"command": garbage}, "agentStart", -32011, "cannot start"],
+        [{"command": dir}, "agentStart", -32011, "cannot start"],
+        [{"command": FAKE_AGENT, "cwd": "/no/such/dir"}, "invalidParams", -32602, "cwd"],
+        [{"command": FAKE_AGENT, "cwd": plain}, "invalidParams", -32602, "not a directory"],
+    ]);
+    for case in cases.as_array().unwrap() {
+        let error = s.call_error("agent/connect", &case[0]);
+        let seen = [&error["data"]["kind"], &error["code"]];
+        assert_eq!(seen, [&case[1], &case[2]], "{case}: {error}");
         let message = error["message"].as_str().unwrap();
-        assert!(message.contains(part), "{params}: {message}");
-        s.agent_states(&["starting"]);
-        let state = s.notification("agent/state");
-        assert_eq!(
-            state,
-            json!({"agent": "default", "state": "disconnected", "reason": message, "waitingFor": null}),
-            "{params}"
+        assert!(
+            message.contains(case[3].as_str().unwrap()),
+            "{case}: {message}"
         );
+        s.agent_states(&["starting"]);
+        let state = json!({"agent": "default", "state": "disconnected", "reason": message, "waitingFor": null});
+        assert_eq!(s.notification("agent/state"), state, "{case}");
     }
     s.connect(&json!({}));
 }
@@ -318,19 +258,6 @@ fn calls_out_of_order_are_refused() {
     assert_eq!(error["data"]["kind"], "outOfOrder");
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("agent/disconnect"), "{message}");
-}
-
-#[test]
-fn the_default_agent_starts_with_the_first_session() {
-    let world = World::new();
-    let script = world.script(&json!({}));
-    let mut s = Server::launch(world, &["--", FAKE_AGENT, &script], Framing::Lines, &[]);
-    s.initialize();
-    assert_eq!(s.ensure("default")["recovery"]["rung"], "new");
-    s.agent_states(&["starting", "ready"]);
-    let status = s.call("agent/status", &json!({}));
-    assert_eq!(status["source"], "commandLine");
-    assert_eq!(s.prompt("hi").summary["text"], "hi");
 }
 
 #[test]

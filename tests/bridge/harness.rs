@@ -44,6 +44,8 @@ pub struct World {
     pub dir: PathBuf,
     /// Largest size of a file that acpipe may write, in blocks of 512 bytes (`ulimit -f`).
     pub room: Option<u32>,
+    /// Number of files that acpipe may have open (`ulimit -n`).
+    pub open_files: Option<u32>,
     mark: String,
     _watched: watchdog::Watched,
 }
@@ -61,6 +63,7 @@ impl World {
         Self {
             dir: dir.canonicalize().unwrap(),
             room: None,
+            open_files: None,
             mark,
             _watched: watchdog::Watched::new(),
         }
@@ -69,11 +72,13 @@ impl World {
     /// Returns a marked command that runs acpipe with these arguments, with agents that log to
     /// [`World::log`].
     pub fn acpipe<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Command {
-        let mut command = match self.room {
+        let limits = [("f", self.room), ("n", self.open_files)];
+        let limit = limits.iter().find_map(|(of, limit)| Some((of, (*limit)?)));
+        let mut command = match limit {
             None => self.command(ACPIPE),
-            Some(room) => {
+            Some((of, limit)) => {
                 let mut limited = self.command("sh");
-                let limit = format!(r#"ulimit -f {room}; exec "$0" "$@""#);
+                let limit = format!(r#"ulimit -{of} {limit}; exec "$0" "$@""#);
                 limited.args(["-c", &limit, ACPIPE]);
                 limited
             }
@@ -120,6 +125,12 @@ impl World {
         let path = self.dir.join(name);
         fs::write(&path, content).unwrap();
         path.to_str().unwrap().to_owned()
+    }
+
+    /// Writes the user's configuration.
+    pub fn configure(&self, text: &str) {
+        fs::create_dir_all(self.dir.join("config/acpipe")).unwrap();
+        self.file("config/acpipe/config.toml", text);
     }
 
     /// Writes an executable file in the scratch directory and returns its path.
@@ -238,6 +249,19 @@ pub fn signal(pid: i32, signal: rustix::process::Signal) {
     }
 }
 
+/// Returns the arguments of a command line, which has one blank between two.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
+/// Returns a memory figure in the `/proc` status of a process, in bytes.
+pub fn memory(pid: i32, figure: &str) -> usize {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|l| l.strip_prefix(figure)).unwrap();
+    let kib = line.split_whitespace().nth(1).unwrap();
+    kib.parse::<usize>().unwrap() * 1024
+}
+
 /// Waits until a process is blocked on writing: one of its threads waits for space in a pipe, according to
 /// `/proc`, and five checks in a row find no new output.
 #[track_caller]
@@ -326,6 +350,15 @@ pub mod steps {
             update[name] = value.clone();
         }
         json!({"update": update})
+    }
+
+    /// Script of an agent that can resume sessions.
+    pub fn resumable(mut script: Value) -> Value {
+        let can = json!({"sessionCapabilities": {"resume": {}}});
+        script["initialize"] =
+            json!([[{"reply": {"protocolVersion": 1, "agentCapabilities": can}}]]);
+        script["session/resume"] = json!([[{"reply": {}}]]);
+        script
     }
 
     /// Reply to the prompt, which ends the turn.

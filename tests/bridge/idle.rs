@@ -1,7 +1,6 @@
 //! Unloading of idle sessions and agents, and their restoration on the next use.
 
 use crate::harness::server::Server;
-use crate::harness::steps::{say, until_cancelled};
 use crate::harness::{FAKE_AGENT, FAKE_CLAUDE, LIMIT, calls, claude};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -85,24 +84,4 @@ fn processes_of_sessions_are_capped() {
     let turn = s.turn(&id);
     assert_eq!(turn.summary["text"], "back");
     assert_eq!(s.processes().len(), 4);
-}
-
-#[test]
-fn working_session_is_not_unloaded_for_another() {
-    let [wait, stop] = until_cancelled();
-    let script = json!({"initialize": offers(), "session/prompt": [[say("x"), wait, stop]]});
-    let mut s = Server::initialized(&["--max-sessions", "1"]);
-    s.connect(&script);
-    s.ensure("a");
-    let id = s.send_prompt("a", "go");
-    s.await_chunk("a", |c| c["delta"] == "x");
-    let error = s.call_error("session/ensure", &json!({"sessionId": "b"}));
-    assert_eq!(error["data"]["kind"], "overloaded");
-    s.call("session/cancel", &json!({"sessionId": "a"}));
-    s.turn(&id);
-    s.ensure("b");
-    assert_eq!(
-        s.call("session/get", &json!({"sessionId": "a"}))["state"],
-        "resting"
-    );
 }

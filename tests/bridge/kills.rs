@@ -2,7 +2,7 @@
 //! prompt is sent twice.
 
 use crate::harness::server::{Framing, Server};
-use crate::harness::steps::{end, say, think, tool, tool_change};
+use crate::harness::steps::{end, resumable, say, think, tool, tool_change};
 use crate::harness::{FAKE_AGENT, World, calls};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -51,12 +51,7 @@ fn script(seed: u64) -> Value {
         words,
         end("end_turn"),
     ]);
-    json!({
-        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
-            "sessionCapabilities": {"resume": {}}}}}]],
-        "session/resume": [[{"reply": {}}]],
-        "session/prompt": [turn],
-    })
+    resumable(json!({"session/prompt": [turn]}))
 }
 
 fn prompt(turn: usize) -> Value {

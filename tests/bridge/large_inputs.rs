@@ -1,20 +1,12 @@
 //! Permission requests for calls with large inputs of many small members: such an input counts as unreadable,
 //! needs at most a few times its size in memory, and is denied if a rule may deny it.
 
-use crate::harness::World;
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::{ask, end};
+use crate::harness::{World, memory};
 use serde_json::{Value, json};
 
 const MIB: usize = 1 << 20;
-
-/// Returns acpipe's peak memory so far, in bytes.
-fn peak(server: &Server) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
-    kib.unwrap() * 1024
-}
 
 /// Steps of a permission request for a command, with an input that repeats `piece` up to `size`.
 fn question(before: &str, piece: &str, after: &str, size: usize) -> Vec<Value> {
@@ -53,9 +45,9 @@ fn large_tool_input_is_denied_in_bounded_memory() {
         let steps = question(before, piece, after, size);
         server.connect(&json!({"session/prompt": [steps]}));
         server.ensure("default");
-        let idle = peak(&server);
+        let idle = memory(server.pid(), "VmHWM");
         server.prompt("go");
-        let used = peak(&server).saturating_sub(idle);
+        let used = memory(server.pid(), "VmHWM").saturating_sub(idle);
         eprintln!("{piece}: {} MiB for {} MiB", used / MIB, size / MIB);
         // A debug build needs a fixed amount in addition.
         let most = 4 * size + 8 * MIB;

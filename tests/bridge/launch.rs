@@ -265,9 +265,7 @@ fn faults_of_scripts_are_explained() {
             "begin with a line like #!/bin/sh",
         ),
     ];
-    let mut s = Server::launch(world, &[], Framing::Lines, &[]);
-    s.initialize();
-    s.waive("agent/state");
+    let mut s = Server::in_world(world, &[]);
     for (command, why) in cases {
         let error = s.call_error("agent/connect", &json!({"command": command}));
         assert_eq!(error["data"]["kind"], "agentStart", "{error}");

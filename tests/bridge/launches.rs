@@ -4,7 +4,7 @@
 use crate::harness::run::Run;
 use crate::harness::server::Server;
 use crate::harness::steps::say;
-use crate::harness::{FAKE_AGENT, LIMIT, World, signal};
+use crate::harness::{FAKE_AGENT, LIMIT, World, signal, words};
 use crate::supervisor::{await_leftover_processes, family, supervisors};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -221,8 +221,9 @@ fn launch_record_exists_while_acpipe_runs() {
 
 #[test]
 fn too_few_file_descriptors_are_an_error() {
-    let run = Run::new(&[]);
+    let mut world = World::new();
     for limit in (3..40).step_by(3) {
+        world.open_files = Some(limit);
         for verb in [
             "run hello",
             "serve",
@@ -230,39 +231,13 @@ fn too_few_file_descriptors_are_an_error() {
             "sessions list",
             "processes",
         ] {
-            let line = format!(r#"ulimit -n {limit}; exec "$0" {verb} </dev/null"#);
-            let acpipe = run.world.acpipe::<&str>(&[]);
-            let program = acpipe.get_program().to_owned();
-            let env: Vec<_> = acpipe
-                .get_envs()
-                .map(|(n, v)| (n.to_owned(), v.map(ToOwned::to_owned)))
-                .collect();
-            let mut shell = Command::new("sh");
-            shell
-                .args(["-c", &line])
-                .arg(program)
-                .env_remove("ACPIPE_AGENT");
-            for (name, value) in env {
-                match value {
-                    Some(value) => shell.env(name, value),
-                    None => shell.env_remove(name),
-                };
-            }
-            let output = shell.output().unwrap();
+            let output = world.acpipe(&words(verb)).stdin(Stdio::null()).output();
+            let output = output.unwrap();
             let stderr = String::from_utf8_lossy(&output.stderr);
-            assert!(
-                !stderr.contains("panicked"),
-                "{verb} with {limit}: {stderr}"
-            );
-            assert_ne!(
-                output.status.code(),
-                Some(101),
-                "{verb} with {limit}: {stderr}"
-            );
-            assert!(
-                output.status.success() || !stderr.is_empty(),
-                "{verb} with {limit}: {output:?}"
-            );
+            let about = format!("{verb} with {limit}: {stderr}");
+            assert!(!stderr.contains("panicked"), "{about}");
+            assert_ne!(output.status.code(), Some(101), "{about}");
+            assert!(output.status.success() || !stderr.is_empty(), "{about}");
         }
     }
 }

@@ -7,10 +7,10 @@
 //! | lines over the limit | `garbage.rs` | `claude_faults.rs` | `framing.rs` |
 //! | incomplete lines at the end | `garbage.rs` | `processes` | `framing.rs` |
 //! | incomplete lines that never end | `processes` | | |
-//! | excessive nesting, duplicate keys, prototype keys, NUL, lone surrogates | `words`, `cli.rs`, `content.rs` | `claude` | `clients` |
-//! | ids reused, invalid, or chosen by acpipe | `words`, `permission.rs` | `claude` | `clients`, `rpc.rs` |
-//! | answers twice, unrequested, with result and error or neither | `words`, `turn.rs` | `claude` | `rpc.rs` |
-//! | hundreds of thousands of tiny lines | `words` | `claude` | `clients` |
+//! | excessive nesting, duplicate keys, prototype keys, NUL, lone surrogates | `acp_messages`, `cli.rs`, `content.rs` | `claude` | `clients` |
+//! | ids reused, invalid, or chosen by acpipe | `acp_messages`, `permission.rs` | `claude` | `clients`, `rpc.rs` |
+//! | answers twice, unrequested, with result and error or neither | `acp_messages` | `claude` | `rpc.rs` |
+//! | hundreds of thousands of tiny lines | `acp_messages` | `claude` | `clients` |
 //! | stdout closed | `exit.rs` | `claude_faults.rs` | `signals.rs` |
 //! | stdin closed, or not read | `processes`, `flood.rs` | | `framing.rs`, `flood.rs` |
 //! | floods on stderr | `processes`, `exit.rs` | | |
@@ -25,6 +25,7 @@ mod claude;
 mod clients;
 mod processes;
 
+use crate::harness::memory;
 use crate::harness::server::Server;
 
 /// Returns nested brackets that overflow the stack of a recursive reader.
@@ -34,11 +35,6 @@ fn deep() -> String {
 }
 
 /// Returns acpipe's peak memory so far, in MiB.
-fn peak(s: &Server) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", s.pid())).unwrap();
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
-    let kib: u64 = line
-        .and_then(|l| l.split_whitespace().next()?.parse().ok())
-        .unwrap();
-    kib / 1024
+fn peak(s: &Server) -> usize {
+    memory(s.pid(), "VmHWM") >> 20
 }

@@ -1,7 +1,6 @@
 //! MCP servers of sessions: validation, variables, merging with those of a file, and errors for unsupported
 //! ones.
 
-use crate::harness::run::Run;
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::say;
 use crate::harness::{FAKE_AGENT, World, calls};
@@ -59,60 +58,6 @@ fn unsupported_mcp_transport_fails_a_queued_session_call() {
     s.agent_states(&["starting", "ready"]);
     s.ensure("default");
     assert_eq!(given(&s.finish().log, "session/new"), [json!([])]);
-}
-
-#[test]
-fn servers_for_a_program_that_takes_none_are_refused() {
-    let run = Run::new(&["run", "--protocol", "command", "hi"]);
-    let file = run.world.file(
-        "mcp.json",
-        r#"{"mcpServers": {"docs": {"command": "true"}}}"#,
-    );
-    let out = run
-        .arg("--mcp-config")
-        .arg(&file)
-        .agent(&["cat"])
-        .go()
-        .expect(2);
-    let text = out.show();
-    assert!(
-        text.contains("\"docs\"") && text.contains("takes no MCP servers"),
-        "{text}"
-    );
-}
-
-#[test]
-fn invalid_mcp_server_is_named_by_its_field() {
-    let mut s = Server::ready(&json!({}));
-    let right = json!({"name": "a", "command": "c"});
-    for (wrong, why) in [
-        (
-            json!({"name": "b", "command": [SECRET]}),
-            "mcpServers[1].command: must be a string",
-        ),
-        (
-            json!({"name": "b", "command": "c", "env": {"K": [SECRET]}}),
-            "mcpServers[1].env: ",
-        ),
-        (
-            json!({"name": "b", "url": SECRET}),
-            "mcpServers[1]: type is missing; use http or sse",
-        ),
-        (
-            json!({"name": "a", "command": SECRET}),
-            "mcpServers[1].name: the name",
-        ),
-        (json!({"command": SECRET}), "mcpServers[1]: name is missing"),
-    ] {
-        let action = json!({"sessionId": "b", "mcpServers": [right, wrong]});
-        let error = s.call_error("session/create", &action);
-        assert_eq!(error["code"], -32602);
-        assert!(
-            error["message"].as_str().unwrap().starts_with(why),
-            "{error}"
-        );
-        assert!(!error.to_string().contains(SECRET), "{error}");
-    }
 }
 
 #[test]

@@ -13,11 +13,7 @@ fn configured(script: &Value, config: &str) -> World {
     let world = World::new();
     let script = world.script(script);
     let agent = format!("command = {FAKE_AGENT:?}\nargs = [{script:?}]");
-    fs::create_dir_all(world.dir.join("config/acpipe")).unwrap();
-    world.file(
-        "config/acpipe/config.toml",
-        &config.replace("AGENT", &agent),
-    );
+    world.configure(&config.replace("AGENT", &agent));
     world
 }
 

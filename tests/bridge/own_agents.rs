@@ -2,22 +2,27 @@
 
 use crate::docs::moving_from::has;
 use crate::harness::World;
+use crate::harness::server::{Framing, Server};
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// Builds an example and returns its path.
 fn example(name: &str) -> PathBuf {
-    let built = Command::new(env!("CARGO"))
+    let mut build = Command::new(env!("CARGO"));
+    build
         .args(["build", "--locked", "--quiet", "--example", name])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        // The variable of the running test would have ring built again, and all crates that need it.
-        .env_remove("CARGO_MANIFEST_DIR")
-        .status()
-        .unwrap();
-    assert!(built.success(), "{name} does not build");
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    // The variables of the running test would have ring built again, and all crates that need it.
+    let of_test = |name: &String| {
+        let begins = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CFG_", "OUT_DIR"];
+        begins.iter().any(|begin| name.starts_with(begin))
+    };
+    for name in std::env::vars().map(|(name, _)| name).filter(of_test) {
+        build.env_remove(name);
+    }
+    assert!(build.status().unwrap().success(), "{name} does not build");
     // Beside the program under test, which cargo has built with the same settings.
     let program = Path::new(crate::harness::ACPIPE);
     program.with_file_name("examples").join(name)
@@ -76,149 +81,64 @@ fn example_agent_stands_in_the_readme() {
     );
 }
 
-/// Client of a program that speaks the neutral protocol.
-struct App {
-    program: Child,
-    stdin: ChildStdin,
-    stdout: BufReader<ChildStdout>,
-    last_id: u64,
-}
-
-impl App {
-    fn start(world: &World, args: &[&str]) -> Self {
-        // The environment of the test, for another program.
-        let mut command = Command::new(example("scripted_agent"));
-        for (name, value) in world.acpipe::<&str>(&[]).get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        let mut program = command
-            .args(args)
-            .current_dir(&world.dir)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stdin = program.stdin.take().unwrap();
-        let stdout = BufReader::new(program.stdout.take().unwrap());
-        let mut app = Self {
-            program,
-            stdin,
-            stdout,
-            last_id: 0,
-        };
-        app.call("initialize", &json!({ "protocolVersion": 1 }));
-        app
-    }
-
-    fn send(&mut self, method: &str, params: &Value) -> u64 {
-        self.last_id += 1;
-        let id = self.last_id;
-        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        writeln!(self.stdin, "{request}").unwrap();
-        id
-    }
-
-    /// Returns the next message that fits.
-    fn wait(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
-        loop {
-            let mut line = String::new();
-            assert!(
-                self.stdout.read_line(&mut line).unwrap() > 0,
-                "the program ended"
-            );
-            let message = serde_json::from_str(&line).unwrap();
-            if fits(&message) {
-                return message;
-            }
-        }
-    }
-
-    fn call(&mut self, method: &str, params: &Value) -> Value {
-        let id = self.send(method, params);
-        self.wait(|message| message["id"] == id)
-    }
-
-    fn prompt(&mut self, message: &str) -> Value {
-        self.call("session/prompt", &json!({ "message": message }))
-    }
-
-    /// Closes stdin and checks that the program ends well.
-    fn finish(mut self) {
-        drop(self.stdin);
-        assert!(self.program.wait().unwrap().success());
-    }
+/// Starts a program with an agent of its own, which speaks the neutral protocol.
+fn app(world: World, args: &[&str]) -> Server {
+    let mut command = world.command(example("scripted_agent").to_str().unwrap());
+    command.args(args).current_dir(&world.dir);
+    let mut app = Server::of(world, command, Framing::Lines);
+    app.waive("agent/state");
+    app.allow_gaps("default");
+    app.initialize();
+    app
 }
 
 #[test]
 fn agent_inside_a_program_plays_a_thousand_turns() {
-    let world = World::new();
-    let mut app = App::start(&world, &["--persist", "never"]);
+    let mut app = app(World::new(), &["--persist", "never"]);
     let agents = app.call("agent/list", &json!({}));
-    let own = &agents["result"]["agents"][0];
-    assert_eq!(
-        (&own["agent"], &own["source"]),
-        (&json!("scripted"), &json!("inProcess"))
-    );
-    assert_eq!(
-        (&own["installed"], &own["program"]),
-        (&json!(true), &Value::Null)
-    );
-    app.call("session/ensure", &json!({ "sessionId": "default" }));
+    let own = &agents["agents"][0];
+    let source = (&own["agent"], &own["source"]);
+    assert_eq!(source, (&json!("scripted"), &json!("inProcess")));
+    let program = (&own["installed"], &own["program"]);
+    assert_eq!(program, (&json!(true), &Value::Null));
+    app.ensure("default");
     for number in 0..1000 {
-        let response = app.prompt("hello");
-        assert_eq!(response["result"]["text"], "Hello!", "{number}: {response}");
+        let summary = app.prompt("hello").summary;
+        assert_eq!(summary["text"], "Hello!", "{number}: {summary}");
     }
     // The only process is the program itself.
-    assert_eq!(world.alive().len(), 1, "{:?}", world.alive());
+    assert_eq!(app.world.alive().len(), 1, "{:?}", app.world.alive());
     app.finish();
-    assert_eq!(world.leak(), None);
 }
 
 #[test]
 fn failures_of_an_agent_inside_a_program_reach_its_client() {
-    let world = World::new();
-    let mut app = App::start(&world, &[]);
-    app.call("session/ensure", &json!({ "sessionId": "default" }));
-    let failed = app.prompt("fail");
-    let result = &failed["result"];
-    assert_eq!(
-        (&result["text"], &result["isError"]),
-        (&json!("Half an answer"), &json!(true)),
-        "{failed}"
-    );
-    assert!(
-        result["errors"][0]["message"]
-            .as_str()
-            .unwrap()
-            .contains("out of cheese"),
-        "{failed}"
-    );
-    let crashed = app.prompt("crash");
-    let error = &crashed["result"]["errors"][0];
+    let mut first = app(World::new(), &[]);
+    first.ensure("default");
+    let failed = first.prompt("fail").summary;
+    let outcome = (&failed["text"], &failed["isError"]);
+    assert_eq!(outcome, (&json!("Half an answer"), &json!(true)));
+    let message = failed["errors"][0]["message"].as_str().unwrap();
+    assert!(message.contains("out of cheese"), "{failed}");
+    let crashed = first.prompt("crash").summary;
+    let error = &crashed["errors"][0];
     assert_eq!(error["kind"], "agentExited", "{crashed}");
     assert!(error.to_string().contains("disk on fire"), "{crashed}");
-    assert_eq!(crashed["result"]["text"], "Half an answer");
+    assert_eq!(crashed["text"], "Half an answer");
     // The next prompt makes a new agent, which resumes the session.
-    let next = app.prompt("hello");
-    assert_eq!(next["result"]["text"], "Hello!", "{next}");
-    let id = app.send("session/prompt", &json!({ "message": "wait" }));
-    app.wait(|message| message["params"]["chunk"]["type"] == "text-delta");
-    app.send("session/cancel", &json!({}));
-    let cancelled = app.wait(|message| message["id"] == id);
-    assert_eq!(
-        cancelled["result"]["stopReason"], "cancelled",
-        "{cancelled}"
-    );
-    app.finish();
+    assert_eq!(first.prompt("hello").summary["text"], "Hello!");
+    let id = first.send_prompt("default", "wait");
+    first.await_chunk("default", |chunk| chunk["type"] == "text-delta");
+    first.call("session/cancel", &json!({}));
+    assert_eq!(first.turn(&id).summary["stopReason"], "cancelled");
+    // The panic of the agent is on stderr.
+    first.close_stdin();
+    assert!(first.ended().success());
     // A second program continues the stored session with its own agent.
-    let mut app = App::start(&world, &["--permissions", "deny"]);
-    let ensured = app.call("session/ensure", &json!({ "sessionId": "default" }));
-    assert_eq!(ensured["result"]["recovery"]["memory"], "kept", "{ensured}");
-    let refused = app.prompt("list the files");
-    assert_eq!(refused["result"]["text"], "One file: a.txt", "{refused}");
-    app.finish();
-    assert_eq!(world.leak(), None);
+    let world = std::mem::replace(&mut first.world, World::new());
+    let mut second = app(world, &["--permissions", "deny"]);
+    assert_eq!(second.ensure("default")["recovery"]["memory"], "kept");
+    let refused = second.prompt("list the files").summary;
+    assert_eq!(refused["text"], "One file: a.txt", "{refused}");
+    second.finish();
 }

@@ -1,8 +1,8 @@
 //! Ownership of sessions: a session is found by name and directory, and continues with its agent.
 
 use crate::harness::run::Run;
-use crate::harness::server::{Framing, Server};
-use crate::harness::steps::{end, say};
+use crate::harness::server::Server;
+use crate::harness::steps::{end, resumable, say};
 use crate::harness::{FAKE_AGENT, World, calls};
 use crate::sessions::Home;
 use serde_json::{Value, json};
@@ -18,12 +18,7 @@ fn directory(world: &World, name: &str) -> String {
 
 /// Script of an agent that resumes every session.
 fn resuming() -> Value {
-    json!({
-        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
-            "sessionCapabilities": {"resume": {}}}}}]],
-        "session/resume": [[{"reply": {}}]],
-        "session/prompt": [[say("answer"), end("end_turn")]],
-    })
+    resumable(json!({"session/prompt": [[say("answer"), end("end_turn")]]}))
 }
 
 /// Returns method and directory of the last call that opened a session.
@@ -121,9 +116,7 @@ fn default_session_differs_by_directory() {
     let [a, b] = ["a", "b"].map(|name| directory(&world, name));
     let script = world.script(&resuming());
     let agent = ["--", FAKE_AGENT, script.as_str()];
-    let mut s = Server::launch(world, &agent, Framing::Lines, &[]);
-    s.initialize();
-    s.waive("agent/state");
+    let mut s = Server::in_world(world, &agent);
     let in_a = s.call("session/ensure", &json!({"cwd": a}));
     assert_eq!(
         (&in_a["sessionId"], &in_a["cwd"]),
@@ -134,9 +127,7 @@ fn default_session_differs_by_directory() {
     let mut script = resuming();
     script["session/new"] = json!([[{"reply": {"sessionId": "in b"}}]]);
     let script = s.world.script(&script);
-    let mut s = s.restart(&["--", FAKE_AGENT, script.as_str()]);
-    s.initialize();
-    s.waive("agent/state");
+    let mut s = s.restarted(&["--", FAKE_AGENT, script.as_str()]);
     let in_b = s.call("session/ensure", &json!({"cwd": b}));
     let id = in_b["sessionId"].as_str().unwrap().to_owned();
     assert!(id.starts_with("default@"), "{in_b}");
@@ -190,9 +181,7 @@ fn default_session_in_memory_differs_by_directory() {
     symlink(&a, &link).unwrap();
     let script = world.script(&resuming());
     let agent = ["--persist", "never", "--", FAKE_AGENT, script.as_str()];
-    let mut s = Server::launch(world, &agent, Framing::Lines, &[]);
-    s.initialize();
-    s.waive("agent/state");
+    let mut s = Server::in_world(world, &agent);
     let mut ensure = |cwd: &str| {
         let ensured = s.call("session/ensure", &json!({"cwd": cwd}));
         ensured["sessionId"].as_str().unwrap().to_owned()
@@ -215,14 +204,7 @@ fn queued_setting_applies_to_the_default_session_of_its_call() {
     let script =
         json!({"session/new": [new("in a"), new("in b")], "session/set_mode": [[{"reply": {}}]]});
     let script = world.script(&script);
-    let mut s = Server::launch(
-        world,
-        &["--", FAKE_AGENT, script.as_str()],
-        Framing::Lines,
-        &[],
-    );
-    s.initialize();
-    s.waive("agent/state");
+    let mut s = Server::in_world(world, &["--", FAKE_AGENT, script.as_str()]);
     s.waive("session/state");
     let calls_made = [
         s.send("session/ensure", &json!({"cwd": a})),
@@ -305,16 +287,12 @@ fn demo_agent_continues_only_its_own_sessions() {
     let world = World::new();
     let script = world.script(&resuming());
     let agent = ["--", FAKE_AGENT, script.as_str()];
-    let mut s = Server::launch(world, &agent, Framing::Lines, &[]);
-    s.initialize();
-    s.waive("agent/state");
+    let mut s = Server::in_world(world, &agent);
     s.ensure("mine");
     let turn = s.send_prompt("mine", "one");
     s.turn(&turn);
     // Without a named agent, a prompt starts the session's own agent.
-    let mut s = s.restart(&[]);
-    s.initialize();
-    s.waive("agent/state");
+    let mut s = s.restarted(&[]);
     let turn = s.send_prompt("mine", "two");
     assert_eq!(s.turn(&turn).summary["text"], "answer");
     assert_eq!(s.call("agent/status", &json!({}))["state"], "ready");
@@ -391,21 +369,6 @@ fn agent_keeps_its_session_across_arguments_and_other_agents() {
     );
     assert_eq!(calls(&log, "session/resume")[0]["params"]["sessionId"], id);
     assert!(stderr.contains("has not seen the last 2"), "{stderr}");
-}
-
-#[test]
-fn refused_resume_starts_a_session_without_memory() {
-    let home = Home::answering();
-    let good = home.world.script(&resuming());
-    let mut script = resuming();
-    script["session/resume"] = json!([[{"error": {"code": -32002, "message": "no such session"}}]]);
-    let refusing = home.world.script(&script);
-    run_with(&home, FAKE_AGENT, &good, "one");
-    let (receipt, ..) = run_with(&home, FAKE_AGENT, &refusing, "two");
-    assert_eq!(
-        (&receipt["memory"], &receipt["failed"][0]["rung"]),
-        (&json!("lost"), &json!("resume"))
-    );
 }
 
 #[test]

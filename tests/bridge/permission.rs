@@ -2,7 +2,7 @@
 //! not offered.
 
 use crate::harness::server::{Server, Turn};
-use crate::harness::steps::{ask, end, say, tool_change};
+use crate::harness::steps::{ask, end, tool_change};
 use serde_json::{Value, json};
 
 fn question(id: &Value, params: &Value) -> Value {
@@ -32,54 +32,23 @@ fn cancelled() -> Value {
 
 type Options = &'static [(&'static str, &'static str)];
 
-/// (options as id and kind, answer when approving, whether that answer approves, answer when denying)
+/// (options as id and kind, answer when approving, whether that answer approves, answer when denying); all choices are in
+/// `crates/model/src/option_choice.rs`.
 const TABLE: &[(Options, Option<&str>, bool, Option<&str>)] = &[
-    (
-        &[("y", "allow_once"), ("n", "reject_once")],
-        Some("y"),
-        true,
-        Some("n"),
-    ),
     (
         &[
             ("na", "reject_always"),
             ("n", "reject_once"),
-            ("ya", "allow_always"),
             ("y", "allow_once"),
         ],
         Some("y"),
         true,
         Some("n"),
     ),
-    (
-        &[("ya", "allow_always"), ("na", "reject_always")],
-        Some("ya"),
-        true,
-        Some("na"),
-    ),
     (&[("y", "allow_once")], Some("y"), true, None),
-    (
-        &[("na", "reject_always"), ("n", "reject_once")],
-        Some("n"),
-        false,
-        Some("n"),
-    ),
     (&[("na", "reject_always")], Some("na"), false, Some("na")),
     (&[], None, false, None),
-    (&[("?", "maybe")], None, false, None),
     (&[("allow", "allow"), ("", "")], None, false, None),
-    (
-        &[("?", "maybe"), ("n", "reject_once")],
-        Some("n"),
-        false,
-        Some("n"),
-    ),
-    (
-        &[("a", "allow_once"), ("b", "allow_once")],
-        None,
-        false,
-        None,
-    ),
     (&[("", "allow_once")], Some(""), true, None),
 ];
 
@@ -204,26 +173,6 @@ fn a_question_with_the_id_null_is_answered() {
 }
 
 #[test]
-fn permission_request_with_only_a_call_id_is_answered() {
-    let mut s = Server::ready(&json!({"session/prompt": [[
-        say("x"),
-        ask(&json!({"toolCallId": "only"}), &[("y", "allow_once")]),
-        {"echoAnswer": true},
-        end("end_turn"),
-    ]]}));
-    let turn = s.prompt("go");
-    assert_eq!(turn.summary["toolCalls"][0]["name"], "other");
-    assert_eq!(turn.one("tool-input-available")["input"], json!({}));
-    assert_eq!(
-        turn.activity,
-        [
-            json!({"toolName": "other", "description": "other"}),
-            Value::Null
-        ]
-    );
-}
-
-#[test]
 fn permission_request_keeps_known_facts_of_its_call() {
     let known = json!({"title": "Edit a.rs", "kind": "edit", "rawInput": {"path": "/a.rs"}, "status": "in_progress",
         "content": [{"type": "diff", "path": "/a.rs", "newText": "x"}], "locations": [{"path": "/a.rs"}]});
@@ -238,25 +187,6 @@ fn permission_request_keeps_known_facts_of_its_call() {
     assert_eq!(done["output"]["content"], known["content"]);
     assert_eq!(done["toolMetadata"]["acp"]["locations"], known["locations"]);
     assert_eq!(turn.summary["toolCalls"][0]["arguments"], known["rawInput"]);
-}
-
-#[test]
-fn two_permission_requests_for_one_call_are_both_answered() {
-    let mut s = Server::ready(&json!({"session/prompt": [[
-        ask(&tool(), &[("y1", "allow_once")]),
-        tool_change("t", &json!({"status": "in_progress", "content": []})),
-        ask(&tool(), &[("y2", "allow_once")]),
-        tool_change("t", &json!({"status": "completed", "rawOutput": "done"})),
-        end("end_turn"),
-    ]]}));
-    let turn = s.prompt("go");
-    // The AI SDK has one approval for each call; the second request is sent as data.
-    assert_eq!(turn.of("tool-approval-request").len(), 1);
-    assert_eq!(turn.of("data-permission").len(), 4);
-    assert_eq!(turn.summary["toolResults"][0]["result"], "done");
-    let log = s.finish().log;
-    let got: Vec<&Value> = answers(&log).iter().map(|a| &a["result"]).collect();
-    assert_eq!(got, [&selected("y1"), &selected("y2")]);
 }
 
 #[test]

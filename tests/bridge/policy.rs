@@ -5,7 +5,6 @@ use crate::harness::run::Run;
 use crate::harness::server::Server;
 use crate::harness::steps::{ask, end, tool_change};
 use serde_json::{Value, json};
-use std::fs;
 
 const OPTIONS: &[(&str, &str)] = &[("y", "allow_once"), ("n", "reject_once")];
 
@@ -44,7 +43,7 @@ const LINES: &[&str] = &["git log", "git log; git push", "ls"];
 
 #[test]
 fn rules_of_a_configuration_decide() {
-    let run = Run::new(&["run", "-o", "chunks"]).script(&asking(LINES));
+    let run = Run::of("run -o chunks").script(&asking(LINES));
     let file = run.world.file("rules.toml", RULES);
     let outcome = run.arg("--config").arg(&file).arg("go").go().expect(0);
     let decided = outcome.chunks().into_iter().filter(|chunk| {
@@ -64,7 +63,7 @@ fn rules_of_a_configuration_decide() {
 
 #[test]
 fn command_line_overrides_the_mode_but_not_the_rules() {
-    let run = Run::new(&["run", "--permissions", "approve"]).script(&asking(LINES));
+    let run = Run::of("run --permissions approve").script(&asking(LINES));
     let file = run.world.file("rules.toml", RULES);
     let outcome = run.env("ACPIPE_CONFIG", &file).arg("go").go().expect(0);
     assert_eq!(chosen_options(&outcome.log), ["y", "n", "y"]);
@@ -80,14 +79,8 @@ fn a_variable_that_is_empty_names_no_configuration() {
 #[test]
 fn the_configuration_of_the_user_is_found() {
     let run = Run::new(&["run"]).script(&asking(LINES));
-    let home = run.world.dir.join("config");
-    fs::create_dir_all(home.join("acpipe")).unwrap();
-    fs::write(home.join("acpipe/config.toml"), RULES).unwrap();
-    let outcome = run
-        .env("XDG_CONFIG_HOME", home.to_str().unwrap())
-        .arg("go")
-        .go()
-        .expect(0);
+    run.world.configure(RULES);
+    let outcome = run.arg("go").go().expect(0);
     assert_eq!(chosen_options(&outcome.log), ["y", "n", "n"]);
 }
 
@@ -133,7 +126,7 @@ fn tool_lists_apply_to_acp_agents() {
     let wanted = "acpipe: the policy refused 2 tool calls (\"run it\", \"run it\"): disallowedTools \"Bash(git push:*)\"; permissions \"deny\"";
     assert!(outcome.stderr.contains(wanted), "{}", outcome.stderr);
 
-    let outcome = Run::new(&["run", "--allow-tool", "Bsh"])
+    let outcome = Run::of("run --allow-tool Bsh")
         .script(&asking(LINES))
         .arg("go")
         .go()

@@ -6,7 +6,7 @@
 mod structured;
 
 use crate::harness::steps::{end, say};
-use crate::harness::{FAKE_AGENT, LIMIT, World, await_blocked_writer};
+use crate::harness::{FAKE_AGENT, LIMIT, World, await_blocked_writer, memory};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -106,10 +106,8 @@ impl Client {
 
     /// Returns a memory figure of acpipe's `/proc` status, in bytes.
     fn memory(&self, figure: &str) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|l| l.strip_prefix(figure)).unwrap();
-        let kib = line.split_whitespace().nth(1).unwrap();
-        kib.parse::<u64>().unwrap() * 1024
+        let pid = i32::try_from(self.child.id()).unwrap();
+        memory(pid, figure) as u64
     }
 
     /// Returns acpipe's peak memory so far, in bytes.

@@ -135,7 +135,7 @@ fn client_without_the_capability_gets_no_questions() {
 
 #[test]
 fn unreadable_question_is_refused() {
-    for (params, missing) in [
+    let cases = [
         (json!({"mode": "form", "message": "m"}), "requestedSchema"),
         (json!({"mode": "form", "requestedSchema": {}}), "message"),
         (
@@ -143,21 +143,18 @@ fn unreadable_question_is_refused() {
             "url",
         ),
         (json!({"mode": "novel", "message": "m"}), "mode"),
-    ] {
-        let mut server = asking(
-            &[],
-            &[
-                elicit(&params),
-                json!({"echoAnswer": true}),
-                end("end_turn"),
-            ],
-        );
-        let turn = server.prompt("go");
-        let heard: Value = serde_json::from_str(&turn.text()).unwrap();
-        assert_eq!(heard["error"]["code"], -32602, "{params}");
-        let message = heard["error"]["message"].as_str().unwrap();
+    ];
+    let steps = cases.iter().map(|(params, _)| elicit(params));
+    let steps: Vec<Value> = steps.chain([end("end_turn")]).collect();
+    let mut server = asking(&[], &steps);
+    server.prompt("go");
+    let log = server.finish().log;
+    let errors: Vec<&Value> = log.iter().filter_map(|m| m.get("error")).collect();
+    assert_eq!(errors.len(), cases.len(), "{errors:?}");
+    for (error, (params, missing)) in errors.iter().zip(cases) {
+        assert_eq!(error["code"], -32602, "{params}");
+        let message = error["message"].as_str().unwrap();
         assert!(message.contains(missing), "{message}");
-        server.finish();
     }
 }
 

@@ -246,6 +246,11 @@ fn notification_is_performed_without_an_answer() {
     s.0.notify("session/create", &json!({"sessionId": "quiet"}));
     let live = s.0.ensure("quiet");
     assert_eq!(live["agentSessionId"], "fake-2");
+    let prompt = json!({"sessionId": "quiet", "message": "a turn"});
+    s.0.notify("session/prompt", &prompt);
+    s.0.await_chunk("quiet", |c| c["type"] == "finish");
+    let chunks = s.0.take_chunks("quiet");
+    assert!(chunks.iter().any(|c| c["delta"] == "a turn"));
     s.assert_alive();
 }
 

@@ -107,29 +107,6 @@ fn many_sessions_share_one_agent() {
 }
 
 #[test]
-fn prompt_in_an_unknown_session_is_refused() {
-    let mut s = Server::ready(&json!({}));
-    let error = s.call_error(
-        "session/prompt",
-        &json!({"sessionId": "never", "message": "x"}),
-    );
-    assert_eq!(error["code"], -32022);
-    assert_eq!(error["data"]["kind"], "sessionNotFound");
-    assert!(
-        error["message"]
-            .as_str()
-            .unwrap()
-            .contains("session/ensure")
-    );
-    let error = s.call_error(
-        "session/subscribe",
-        &json!({"sessionId": "never", "chunks": true}),
-    );
-    assert_eq!(error["data"]["kind"], "sessionNotFound");
-    assert!(calls(&s.finish().log, "session/prompt").is_empty());
-}
-
-#[test]
 fn chunk_subscription_can_be_changed() {
     let mut s = Server::ready(&json!({}));
     s.ensure("b");
@@ -285,42 +262,6 @@ fn agent_can_reconnect_after_a_disconnect() {
     assert_ne!(second["pid"], first);
     assert_eq!(s.ensure("default")["recovery"]["rung"], "new");
     assert_eq!(s.prompt("x").summary["text"], "two");
-}
-
-#[test]
-fn unusable_lines_are_counted_in_the_status() {
-    let mut s = Server::initialized(&["--max-line", "64K"]);
-    let status = s.connect(&json!({"session/prompt": [[
-        {"line": ""},
-        {"line": "   \t"},
-        {"line": "garbage"},
-        {"line": "[1,2]"},
-        {"line": "{}"},
-        {"bytes": [255, 254, 10]},
-        {"huge": {"bytes": 70_000}},
-        {"default": true},
-    ]]}));
-    assert_eq!(
-        status["faults"],
-        json!({"malformed": 0, "blank": 0, "invalidUtf8": 0, "tooLong": 0})
-    );
-    s.ensure("default");
-    assert_eq!(s.prompt("x").summary["text"], "x");
-    assert_eq!(
-        s.call("agent/status", &json!({}))["faults"],
-        json!({"malformed": 3, "blank": 2, "invalidUtf8": 1, "tooLong": 1})
-    );
-}
-
-#[test]
-fn a_prompt_as_a_notification_is_a_turn_without_an_answer() {
-    let mut s = Server::ready(&json!({}));
-    s.notify("session/prompt", &json!({"message": "quiet"}));
-    s.await_chunk("default", |c| c["type"] == "finish");
-    let chunks = s.take_chunks("default");
-    crate::harness::stream::check(&chunks).unwrap();
-    assert!(chunks.iter().any(|c| c["delta"] == "quiet"));
-    assert_eq!(s.prompt("loud").summary["text"], "loud");
 }
 
 #[test]

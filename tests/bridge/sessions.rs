@@ -1,7 +1,7 @@
 //! `acpipe sessions`, and runs that continue a session.
 
 use crate::harness::run::{Outcome, Run, Running};
-use crate::harness::steps::{end, say, tool, tool_change, until_cancelled};
+use crate::harness::steps::{end, resumable, say, tool, tool_change, until_cancelled};
 use crate::harness::{FAKE_AGENT, World, calls};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -17,12 +17,7 @@ pub struct Home {
 impl Home {
     /// Creates a home with an agent that resumes every session and has these runs of `session/prompt`.
     pub fn new(prompts: &Value) -> Self {
-        Self::with(&json!({
-            "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
-                "sessionCapabilities": {"resume": {}}}}}]],
-            "session/resume": [[{"reply": {}}]],
-            "session/prompt": prompts,
-        }))
+        Self::with(&resumable(json!({"session/prompt": prompts})))
     }
 
     pub fn with(script: &Value) -> Self {

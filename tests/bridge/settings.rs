@@ -1,8 +1,8 @@
 //! Modes, models and options: set by the client, and set again in a restored session.
 
+use crate::harness::calls;
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
-use crate::harness::{FAKE_AGENT, calls};
 use serde_json::{Value, json};
 
 /// Answer of older agents to `session/new`, with lists of modes and models.
@@ -71,6 +71,12 @@ fn mode_and_model_can_be_set_by_name() {
     );
     assert_eq!(answer["state"]["models"]["currentModelId"], "m2");
     s.notification("session/state");
+    let session = s.call("session/get", &json!({}));
+    let listed = &s.call("session/list", &json!({}))["sessions"][0];
+    for shown in [&session, listed] {
+        let settings = (&shown["mode"], &shown["model"]);
+        assert_eq!(settings, (&json!("plan"), &json!("m2")));
+    }
     // Without a change there is no notification.
     s.call("session/setMode", &json!({"mode": "plan"}));
     assert_eq!(s.ensure("default")["state"], answer["state"]);
@@ -134,94 +140,4 @@ fn a_mode_can_be_set_while_a_turn_runs() {
     s.call("session/setMode", &json!({"mode": "plan"}));
     let turn = s.turn(&id);
     assert_eq!(turn.one("data-session")["data"]["currentModeId"], "plan");
-}
-
-/// Starts an agent, sets an option, the model and the mode, prompts, and connects the agent again.
-fn restarted(mut s: Server, resume: &Value, load: &Value, more: &[(&str, Value)]) -> Server {
-    let mut script = json!({
-        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
-            "loadSession": true, "sessionCapabilities": {"resume": {}},
-        }}}]],
-        "session/new": [[{"reply": with_options()}]],
-        "session/resume": [resume],
-        "session/load": [load],
-        "session/set_model": [[{"reply": {}}]],
-        "session/set_config_option": [[{"reply": {}}]],
-    });
-    for (method, runs) in more {
-        script[method] = runs.clone();
-    }
-    s.waive("session/state");
-    let agent = json!({"command": FAKE_AGENT, "args": [s.world.script(&script)]});
-    s.call("agent/connect", &agent);
-    s.ensure("default");
-    s.call(
-        "session/setOption",
-        &json!({"option": "effort", "value": "high"}),
-    );
-    s.call("session/setModel", &json!({"model": "m2"}));
-    s.call("session/setMode", &json!({"mode": "plan"}));
-    s.prompt("one");
-    s.call("agent/disconnect", &json!({}));
-    s.call("agent/connect", &agent);
-    s.agent_states(&[
-        "starting",
-        "ready",
-        "stopping",
-        "disconnected",
-        "starting",
-        "ready",
-    ]);
-    s
-}
-
-/// Returns the settings that were set after the reconnection, and asserts that the prompt came last.
-fn settings_after_reconnect(s: Server) -> Vec<(String, Value)> {
-    let log = s.finish().log;
-    let last = log.iter().rfind(|call| call["method"].is_string());
-    assert_eq!(last.unwrap()["method"], "session/prompt");
-    set(&log).split_off(3)
-}
-
-#[test]
-fn settings_are_restored_before_the_prompt() {
-    let mode = call(
-        "set_config_option",
-        json!({"configId": "m", "value": "plan"}),
-    );
-    let model = call("set_model", json!({"modelId": "m2"}));
-    let effort = call(
-        "set_config_option",
-        json!({"configId": "effort", "value": "high"}),
-    );
-    let refuses = json!([{"error": {"code": -32002, "message": "no such session"}}]);
-    let repeats = json!([
-        {"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update": {
-            "sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "one"}}}}},
-        {"reply": {"configOptions": options("build", "high")}},
-    ]);
-    let all = [mode, model, effort];
-    for (resume, load, rung, want) in [
-        // The agent does not report its current settings.
-        (json!([{"reply": {}}]), refuses.clone(), "resume", &all[..]),
-        (
-            json!([{"reply": {"configOptions": options("plan", "high")}}]),
-            refuses.clone(),
-            "resume",
-            &all[1..2],
-        ),
-        (refuses.clone(), repeats, "load", &all[..2]),
-        (refuses.clone(), refuses.clone(), "new", &all),
-    ] {
-        let s = Server::initialized(&[]);
-        let mut s = restarted(s, &resume, &load, &[]);
-        let turn = s.prompt("two");
-        let recovery = &turn.one("data-recovery")["data"];
-        assert_eq!(recovery["rung"], rung);
-        assert_eq!(recovery["notRestored"], json!([]));
-        let state = s.ensure("default")["state"].clone();
-        assert_eq!(state["configOptions"], options("plan", "high"), "{rung}");
-        assert_eq!(state["models"]["currentModelId"], "m2", "{rung}");
-        assert_eq!(settings_after_reconnect(s), want, "{rung}");
-    }
 }

@@ -1,7 +1,7 @@
 //! Signals to acpipe, and clients that close their end.
 
 use crate::harness::run::{Run, Running};
-use crate::harness::server::{Framing, Server};
+use crate::harness::server::Server;
 use crate::harness::steps::{say, until_cancelled};
 use crate::harness::{FAKE_AGENT, World, calls};
 use rustix::process::Signal;
@@ -271,17 +271,4 @@ fn client_that_never_reads_does_not_block_the_exit() {
     );
     drop(run.stdout.take());
     run.end().expect(0);
-}
-
-#[test]
-fn serve_answers_both_framings_until_the_end() {
-    for framing in [Framing::Lines, Framing::ContentLength] {
-        let mut s = Server::framed(framing);
-        s.initialize();
-        s.connect(&json!({}));
-        s.ensure("default");
-        assert_eq!(s.prompt("x").summary["text"], "x");
-        s.call("shutdown", &json!({}));
-        s.await_end();
-    }
 }

@@ -2,8 +2,8 @@
 //!
 //! `cargo test --release --test bridge sizes -- --ignored --nocapture --test-threads 1`
 
-use crate::harness::server::{Framing, Server};
-use crate::harness::{FAKE_AGENT, World};
+use crate::harness::server::Server;
+use crate::harness::{FAKE_AGENT, World, memory};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;
@@ -18,11 +18,8 @@ fn print_line(line: &str) {
 }
 
 /// Returns acpipe's peak memory so far, in MB.
-fn peak(s: &Server) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", s.pid())).unwrap();
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
-    let kb = line.and_then(|l| l.split_whitespace().next()?.parse().ok());
-    kb.unwrap_or(0_u64) / 1000
+fn peak(s: &Server) -> usize {
+    memory(s.pid(), "VmHWM") / 1_000_000
 }
 
 fn timed(s: &mut Server, what: &str, method: &str, params: &Value) -> Value {
@@ -31,24 +28,6 @@ fn timed(s: &mut Server, what: &str, method: &str, params: &Value) -> Value {
     let took = begun.elapsed();
     print_line(&format!("{what}: {took:.3?}, peak {} MB", peak(s)));
     result
-}
-
-fn serve(world: World, args: &[&str]) -> Server {
-    begun(Server::launch(world, args, Framing::Lines, &[]))
-}
-
-fn begun(mut s: Server) -> Server {
-    s.initialize();
-    s.waive("agent/state");
-    s
-}
-
-/// Returns the memory that acpipe has now, in kB.
-fn resident(s: &Server) -> i64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", s.pid())).unwrap();
-    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"));
-    let kb = line.and_then(|l| l.split_whitespace().next()?.parse().ok());
-    kb.unwrap_or_default()
 }
 
 pub fn sessions(world: &World) -> PathBuf {
@@ -115,7 +94,7 @@ fn a_history_of_100_000_updates_is_loaded() {
     });
     let world = World::new();
     let path = world.script(&script);
-    let mut s = serve(world, &["--", FAKE_AGENT, &path]);
+    let mut s = Server::in_world(world, &["--", FAKE_AGENT, &path]);
     let adopt = json!({"sessionId": "a", "agentSessionId": "theirs"});
     // Each load ends with 0.25 s in which the agent is quiet.
     print_line(&format!("before the load: {} MB", peak(&s)));
@@ -141,14 +120,14 @@ fn a_session_of_100_mb_is_opened_and_listed() {
     }
     let path = sessions(&world).join("big.jsonl");
     fs::write(path, &log).unwrap();
-    let mut s = serve(world, &[]);
+    let mut s = Server::in_world(world, &[]);
     let (all, big) = (json!({}), json!({"sessionId": "big"}));
     let what = "100 MB: listed without card and index";
     timed(&mut s, what, "session/list", &all);
     let info = timed(&mut s, "100 MB: opened without index", "session/get", &big);
     assert_eq!(info["messages"], 2 * n);
     s.call("session/close", &big);
-    let mut s = begun(s.restart(&[]));
+    let mut s = s.restarted(&[]);
     timed(&mut s, "100 MB: listed without card", "session/list", &all);
     let info = timed(&mut s, "100 MB: opened", "session/get", &big);
     assert_eq!(info["messages"], 2 * n);
@@ -185,10 +164,10 @@ fn ten_thousand_sessions_are_listed() {
         fs::write(dir.join(format!("{id}.jsonl")), &log).unwrap();
         fs::write(dir.join(format!("{id}.json")), card.to_string()).unwrap();
     }
-    let mut s = serve(world, &[]);
+    let mut s = Server::in_world(world, &[]);
     let what = "10,000 sessions listed for the first time";
     timed(&mut s, what, "session/list", &json!({}));
-    let mut s = begun(s.restart(&[]));
+    let mut s = s.restarted(&[]);
     for what in ["10,000 sessions listed", "10,000 sessions listed again"] {
         let list = timed(&mut s, what, "session/list", &json!({}));
         assert_eq!(list["sessions"].as_array().unwrap().len(), 100);
@@ -221,8 +200,8 @@ fn resting_sessions_take_little_memory() {
     let path = world.script(&script);
     let options = ["--max-sessions", "8", "--durability", "none"];
     let agent = ["--", FAKE_AGENT, path.as_str()];
-    let mut s = serve(world, &[&options[..], &agent].concat());
-    let mut before = 0;
+    let mut s = Server::in_world(world, &[&options[..], &agent].concat());
+    let mut before: usize = 0;
     let mut ensured = 0;
     // The first sessions fill what is kept for any number of them.
     for count in [2_000, 12_000, 22_000] {
@@ -230,10 +209,10 @@ fn resting_sessions_take_little_memory() {
             ensured += 1;
             s.ensure(&format!("session-{ensured:026}"));
         }
-        let now = resident(&s);
+        let now = memory(s.pid(), "VmRSS") / 1024;
         print_line(&format!("{count} sessions, 8 of them live: {now} kB"));
         if before > 0 {
-            let each = (now - before) * 1024 / 10_000;
+            let each = now.saturating_sub(before) * 1024 / 10_000;
             print_line(&format!("each resting session: {each} B"));
         }
         before = now;

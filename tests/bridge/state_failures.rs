@@ -3,7 +3,7 @@
 
 use crate::daemon::Daemon;
 use crate::harness::steps::{end, say};
-use crate::harness::{FAKE_AGENT, World};
+use crate::harness::{FAKE_AGENT, World, words};
 use serde_json::json;
 use std::fs;
 use std::process::{Output, Stdio};
@@ -152,15 +152,7 @@ fn run_in_the_daemon_fails_if_the_daemon_cannot_store_it() {
 #[test]
 fn log_file_that_cannot_be_written_is_a_note() {
     let world = World::new();
-    let args = [
-        "run",
-        "-vv",
-        "--log-file",
-        "/dev/full",
-        "--agent",
-        "demo",
-        "hello",
-    ];
+    let args = words("run -vv --log-file /dev/full --agent demo hello");
     let done = world.acpipe(&args).output().unwrap();
     assert_eq!(done.status.code(), Some(0), "{done:?}");
     assert!(!done.stdout.is_empty(), "{done:?}");
@@ -170,14 +162,7 @@ fn log_file_that_cannot_be_written_is_a_note() {
         1,
         "{stderr}"
     );
-    let args = [
-        "run",
-        "--log-file",
-        "/proc/none",
-        "--agent",
-        "demo",
-        "hello",
-    ];
+    let args = words("run --log-file /proc/none --agent demo hello");
     let done = world.acpipe(&args).output().unwrap();
     assert_eq!(done.status.code(), Some(2), "{done:?}");
 }

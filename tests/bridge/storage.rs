@@ -2,28 +2,14 @@
 //! the cause, all other calls work.
 
 use crate::harness::server::{Framing, Server};
-use crate::harness::steps::{end, say};
+use crate::harness::steps::{end, resumable, say};
 use crate::harness::{FAKE_AGENT, World};
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 fn script() -> Value {
-    json!({
-        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
-            "sessionCapabilities": {"resume": {}}}}}]],
-        "session/resume": [[{"reply": {}}]],
-        "session/prompt": [[say("x"), end("end_turn")], [say("x"), end("end_turn")]],
-    })
-}
-
-/// Starts an initialized server and ignores the agent's states.
-fn launch(world: World, args: &[&str]) -> Server {
-    let mut s = Server::launch(world, args, Framing::Lines, &[]);
-    s.initialize();
-    s.waive("agent/state");
-    s
+    resumable(json!({"session/prompt": [[say("x"), end("end_turn")]]}))
 }
 
 #[test]
@@ -31,7 +17,7 @@ fn session_with_a_damaged_first_line_is_resumed() {
     let world = World::new();
     let path = world.script(&script());
     let args = ["--", FAKE_AGENT, &path];
-    let mut s = launch(world, &args);
+    let mut s = Server::in_world(world, &args);
     let own = s.ensure("default")["agentSessionId"].clone();
     s.prompt("one");
     let mut s = s.restart(&args);
@@ -56,7 +42,7 @@ fn pipe_or_device_in_place_of_a_file_does_not_block() {
     let world = World::new();
     let path = world.script(&script());
     let args = ["--", FAKE_AGENT, &path];
-    let mut s = launch(world, &args);
+    let mut s = Server::in_world(world, &args);
     for id in ["card", "zero"] {
         s.ensure(id);
     }
@@ -155,73 +141,27 @@ fn unusable_state_directory_fails_each_session() {
 
 #[test]
 fn sessions_beyond_the_open_file_limit_are_served() {
-    let world = World::new();
+    let mut world = World::new();
+    world.open_files = Some(100);
     let script = world.script(&script());
+    let mut s = Server::in_world(world, &["--", FAKE_AGENT, &script]);
     let sessions = 150;
-    let mut acpipe = Command::new("sh");
-    let configured = world.acpipe(&["serve", "--", FAKE_AGENT, &script]);
-    acpipe.args(["-c", r#"ulimit -n 100; exec "$0" "$@""#]);
-    acpipe
-        .arg(configured.get_program())
-        .args(configured.get_args());
-    for (name, value) in configured.get_envs() {
-        match value {
-            Some(value) => acpipe.env(name, value),
-            None => acpipe.env_remove(name),
-        };
-    }
-    let mut acpipe = acpipe
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = acpipe.stdin.take().unwrap();
-    let mut lines = BufReader::new(acpipe.stdout.take().unwrap()).lines();
-    let mut id = 0;
-    let mut call = |method: &str, params: &Value| -> Value {
-        id += 1;
-        writeln!(
-            stdin,
-            "{}",
-            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-        )
-        .unwrap();
-        loop {
-            let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
-            if line["id"] == id {
-                assert!(line.get("result").is_some(), "{method} {params}: {line}");
-                return line["result"].clone();
-            }
-        }
-    };
-    call("initialize", &json!({"protocolVersion": 1}));
     let name = |n: usize| format!("s{n}");
     for n in 0..sessions {
-        call("session/ensure", &json!({"sessionId": name(n)}));
+        s.ensure(&name(n));
     }
     // All sessions can be used, including the oldest ones.
     for n in [0, sessions / 2, sessions - 1, 1] {
         let message = json!({"id": "m", "role": "user", "parts": []});
-        call(
-            "message/add",
-            &json!({"sessionId": name(n), "message": message}),
-        );
-        let listed = call("message/list", &json!({"sessionId": name(n)}));
+        let add = json!({"sessionId": name(n), "message": message});
+        s.call("message/add", &add);
+        let listed = s.call("message/list", &json!({"sessionId": name(n)}));
         assert_eq!(listed["messages"].as_array().unwrap().len(), 1);
     }
-    assert_eq!(
-        call(
-            "session/prompt",
-            &json!({"sessionId": name(3), "message": "go"})
-        )["text"],
-        "x"
-    );
-    let listed = call("session/list", &json!({"limit": 1000}));
-    assert_eq!(
-        listed["sessions"].as_array().unwrap().len(),
-        sessions,
-        "{listed}"
-    );
-    drop(stdin);
-    assert!(acpipe.wait().unwrap().success());
+    let id = s.send_prompt(&name(3), "go");
+    assert_eq!(s.turn(&id).summary["text"], "x");
+    let listed = s.call("session/list", &json!({"limit": 1000}));
+    let count = listed["sessions"].as_array().unwrap().len();
+    assert_eq!(count, sessions, "{listed}");
+    s.finish();
 }

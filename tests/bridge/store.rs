@@ -18,31 +18,11 @@ fn resuming(prompts: &Value) -> Value {
     })
 }
 
-/// Starts acpipe with this agent as its default, initialized.
-fn serve(world: World, script: &Value) -> (Server, Vec<String>) {
-    let path = world.script(script);
-    let args = vec!["--".to_owned(), FAKE_AGENT.to_owned(), path];
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let mut s = Server::launch(world, &words, Framing::Lines, &[]);
-    s.initialize();
-    s.waive("agent/state");
-    (s, args)
-}
-
-fn again(s: Server, args: &[String]) -> Server {
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let mut s = s.restart(&words);
-    s.initialize();
-    s.waive("agent/state");
-    s
-}
-
-fn crashed(s: Server, args: &[String]) -> Server {
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let mut s = s.crash(&words);
-    s.initialize();
-    s.waive("agent/state");
-    s
+/// Starts acpipe with this agent as its default; returns its arguments, too.
+fn serve(script: &Value) -> (Server, [&'static str; 3]) {
+    let world = World::new();
+    let args = ["--", FAKE_AGENT, &*world.script(script).leak()];
+    (Server::in_world(world, &args), args)
 }
 
 fn log(s: &Server, session: &str) -> PathBuf {
@@ -74,12 +54,12 @@ fn texts(s: &mut Server) -> Vec<String> {
 #[test]
 fn session_survives_a_restart_of_acpipe() {
     let script = resuming(&json!([[say("one"), end("end_turn")]]));
-    let (mut s, args) = serve(World::new(), &script);
+    let (mut s, args) = serve(&script);
     let made = s.ensure("default");
     assert_eq!(made["recovery"]["messages"], 0);
     let turn = s.prompt("first");
     let before = s.call("message/list", &json!({}));
-    let mut s = again(s, &args);
+    let mut s = s.restarted(&args);
     let back = s.ensure("default");
     assert_eq!(back["recovery"]["rung"], "resume");
     assert_eq!(back["recovery"]["memory"], "kept");
@@ -110,12 +90,12 @@ fn session_survives_a_restart_of_acpipe() {
 #[test]
 fn ended_turn_is_replayed_for_a_repeated_turn_id() {
     let script = resuming(&json!([[say("one"), end("end_turn")]]));
-    let (mut s, args) = serve(World::new(), &script);
+    let (mut s, args) = serve(&script);
     s.ensure("default");
     let prompt = json!({"message": "first", "turnId": "mine"});
     let id = s.send("session/prompt", &prompt);
     let turn = s.turn(&id);
-    let mut s = again(s, &args);
+    let mut s = s.restarted(&args);
     s.rewind("default");
     let id = s.send("session/prompt", &prompt);
     let summary = s.result(&id);
@@ -128,7 +108,7 @@ fn ended_turn_is_replayed_for_a_repeated_turn_id() {
 #[test]
 fn the_turn_id_of_another_message_is_refused() {
     let script = resuming(&json!([[say("one"), end("end_turn")]]));
-    let (mut s, args) = serve(World::new(), &script);
+    let (mut s, args) = serve(&script);
     s.ensure("default");
     let id = s.send(
         "session/prompt",
@@ -145,7 +125,7 @@ fn the_turn_id_of_another_message_is_refused() {
         let told = error["message"].as_str().unwrap();
         assert!(told.contains("another message"), "{told}");
     }
-    let mut s = again(s, &args);
+    let mut s = s.restarted(&args);
     s.call_error("session/prompt", &other);
     // Equal parts are the same message, whatever its form.
     s.rewind("default");
@@ -162,12 +142,14 @@ fn the_turn_id_of_another_message_is_refused() {
 fn interrupted_turn_is_reported_and_can_rerun() {
     let [wait, stop] = until_cancelled();
     let script = resuming(&json!([[say("begun"), wait, stop]]));
-    let (mut s, args) = serve(World::new(), &script);
+    let (mut s, args) = serve(&script);
     s.ensure("default");
     let prompt = json!({"message": "first", "turnId": "mine"});
     s.send("session/prompt", &prompt);
     s.await_chunk("default", |chunk| chunk["type"] == "text-delta");
-    let mut s = crashed(s, &args);
+    let mut s = s.crash(&args);
+    s.initialize();
+    s.waive("agent/state");
     let error = s.call_error("session/prompt", &prompt);
     assert_eq!(error["data"]["kind"], "turnUnfinished");
     assert_eq!(texts(&mut s), ["user: first", "assistant: begun"]);
@@ -188,7 +170,7 @@ fn interrupted_turn_is_reported_and_can_rerun() {
 #[test]
 fn stored_chunks_are_read_in_pages() {
     let script = resuming(&json!([[say("a"), say("b"), say("c"), end("end_turn")]]));
-    let (mut s, _) = serve(World::new(), &script);
+    let (mut s, _) = serve(&script);
     s.ensure("default");
     let turn = s.prompt("go");
     let (mut after, mut seen) = (0, Vec::new());
@@ -216,13 +198,12 @@ fn stored_chunks_are_read_in_pages() {
 #[test]
 fn two_programs_cannot_have_one_session() {
     let script = resuming(&json!([[say("one"), end("end_turn")]]));
-    let (mut s, args) = serve(World::new(), &script);
+    let (mut s, args) = serve(&script);
     s.ensure("default");
     let other = World::new();
     let state = s.world.dir.join("state");
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let env = [("ACPIPE_STATE_DIR", state.to_str().unwrap())];
-    let mut two = Server::launch(other, &words, Framing::Lines, &env);
+    let mut two = Server::launch(other, &args, Framing::Lines, &env);
     two.initialize();
     let error = two.call_error("session/ensure", &json!({}));
     assert_eq!(error["data"]["kind"], "sessionLocked");
@@ -236,14 +217,13 @@ fn two_programs_cannot_have_one_session() {
 #[test]
 fn a_torn_end_is_repaired_and_a_bad_line_left_in_place() {
     let script = resuming(&json!([[say("one"), end("end_turn")]]));
-    let (mut s, args) = serve(World::new(), &script);
+    let (mut s, args) = serve(&script);
     s.ensure("default");
     s.prompt("first");
     let path = log(&s, "default");
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let mut lines: Vec<String> = Vec::new();
     let mut s = {
-        let s = s.restart(&words);
+        let s = s.restart(&args);
         let text = fs::read_to_string(&path).unwrap();
         lines.extend(text.lines().map(str::to_owned));
         lines.insert(3, "{\"record\":\"chunk\",\"seq".to_owned());
@@ -267,7 +247,7 @@ fn a_torn_end_is_repaired_and_a_bad_line_left_in_place() {
 #[test]
 fn messages_are_added_changed_listed_and_cleared() {
     let script = resuming(&json!([[say("one"), end("end_turn")]]));
-    let (mut s, args) = serve(World::new(), &script);
+    let (mut s, args) = serve(&script);
     s.ensure("default");
     s.prompt("first");
     let note = json!({"id": "n", "role": "system", "parts": [{"type": "text", "text": "note"}]});
@@ -282,7 +262,7 @@ fn messages_are_added_changed_listed_and_cleared() {
     let unknown = json!({"messageId": "x", "message": {}});
     let error = s.call_error("message/update", &unknown);
     assert_eq!(error["data"]["kind"], "messageNotFound");
-    let mut s = again(s, &args);
+    let mut s = s.restarted(&args);
     assert_eq!(
         texts(&mut s),
         ["user: first", "assistant: one", "system: note"]
@@ -309,12 +289,12 @@ fn messages_are_added_changed_listed_and_cleared() {
 #[test]
 fn sessions_are_listed_closed_and_cleared() {
     let script = resuming(&json!([[say("one"), end("end_turn")]]));
-    let (mut s, args) = serve(World::new(), &script);
+    let (mut s, args) = serve(&script);
     for id in ["a", "B/..", "c"] {
         s.ensure(id);
     }
     s.call("session/close", &json!({"sessionId": "a"}));
-    let mut s = again(s, &args);
+    let mut s = s.restarted(&args);
     s.ensure("c");
     let list = s.call("session/list", &json!({"limit": 2}));
     let cursor = list["nextCursor"].as_str().unwrap();
@@ -350,9 +330,7 @@ fn session_without_a_store_lives_as_long_as_acpipe() {
     let world = World::new();
     let path = world.script(&resuming(&json!([[say("one"), end("end_turn")]])));
     let args = ["--persist", "never", "--", FAKE_AGENT, &path];
-    let mut s = Server::launch(world, &args, Framing::Lines, &[]);
-    s.initialize();
-    s.waive("agent/state");
+    let mut s = Server::in_world(world, &args);
     s.ensure("default");
     s.prompt("first");
     assert_eq!(texts(&mut s), ["user: first", "assistant: one"]);
@@ -405,7 +383,7 @@ fn persist_messages_variable_decides_about_the_store() {
 fn stored_files_are_private_to_the_user() {
     use std::os::unix::fs::PermissionsExt as _;
     let script = resuming(&json!([[say("one"), end("end_turn")]]));
-    let (mut s, _) = serve(World::new(), &script);
+    let (mut s, _) = serve(&script);
     s.ensure("default");
     s.prompt("first");
     let dir = s.world.dir.join("state/sessions");
@@ -437,7 +415,7 @@ fn sessions_of_the_agent_are_listed_and_adopted() {
         ]],
         "session/prompt": [[say("one"), end("end_turn")]],
     });
-    let (mut s, _) = serve(World::new(), &script);
+    let (mut s, _) = serve(&script);
     s.ensure("mine");
     let list = s.call("session/list", &json!({"agent": true}));
     let sessions = list["sessions"].as_array().unwrap();
@@ -478,14 +456,10 @@ fn lost_history_stays_or_is_archived_on_request() {
         let world = World::new();
         let path = world.script(&json!({}));
         let args = [options, &["--", FAKE_AGENT, path.as_str()]].concat();
-        let mut s = Server::launch(world, &args, Framing::Lines, &[]);
-        s.initialize();
-        s.waive("agent/state");
+        let mut s = Server::in_world(world, &args);
         s.ensure("default");
         s.prompt("first");
-        let mut s = s.restart(&args);
-        s.initialize();
-        s.waive("agent/state");
+        let mut s = s.restarted(&args);
         // The agent can neither resume nor load a session.
         let recovery = s.ensure("default")["recovery"].clone();
         assert_eq!(

@@ -1,13 +1,12 @@
 //! No process of an agent is left behind, however acpipe, the agent or the supervisor between them ends.
 
-use crate::harness::server::Server;
+use crate::harness::server::{Framing, Server};
 use crate::harness::steps::{end, say};
-use crate::harness::{ACPIPE, FAKE_AGENT, LIMIT, World, signal};
+use crate::harness::{ACPIPE, LIMIT, World, signal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -240,35 +239,14 @@ fn agent_keeps_the_open_file_limit() {
 #[test]
 fn running_acpipe_binary_can_be_replaced() {
     let world = World::new();
-    let copy = world.dir.join("acpipe");
-    fs::copy(ACPIPE, &copy).unwrap();
-    let mut serve = Command::new(&copy);
-    let serve = serve
-        .arg("serve")
-        .env("ACPIPE_STATE_DIR", world.dir.join("state"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    // A process that another test starts has the copy open for writing until it executes its program.
-    let is_busy = |e: &io::Error| e.kind() == io::ErrorKind::ExecutableFileBusy;
-    let mut started = serve.spawn();
-    while started.as_ref().is_err_and(is_busy) {
-        thread::yield_now();
-        started = serve.spawn();
-    }
-    let mut serve = started.unwrap();
-    let mut stdin = serve.stdin.take().unwrap();
-    let mut lines = BufReader::new(serve.stdout.take().unwrap()).lines();
-    let mut call = |call: Value| {
-        writeln!(stdin, "{call}").unwrap();
-        let is_answer = |line: &String| line.contains(&format!(r#""id":{}"#, call["id"]));
-        lines.by_ref().map(Result::unwrap).find(is_answer).unwrap()
-    };
-    call(json!({"id": 1, "method": "initialize", "params": {"protocolVersion": 1}}));
-    fs::remove_file(&copy).unwrap();
-    fs::write(&copy, "another version").unwrap();
-    let answer =
-        call(json!({"id": 2, "method": "agent/connect", "params": {"command": FAKE_AGENT}}));
-    assert!(answer.contains(r#""state":"ready""#), "{answer}");
-    drop(stdin);
-    assert!(serve.wait().unwrap().success());
+    let other = world.dir.join("acpipe");
+    fs::hard_link(ACPIPE, &other).unwrap();
+    let mut serve = world.command(other.to_str().unwrap());
+    serve.arg("serve");
+    let mut s = Server::of(world, serve, Framing::Lines);
+    s.initialize();
+    fs::remove_file(&other).unwrap();
+    fs::write(&other, "another version").unwrap();
+    s.connect(&json!({}));
+    s.finish();
 }

@@ -107,54 +107,45 @@ fn tape_has_both_sides_and_no_secrets() {
     }
 }
 
+/// Each case has the options of the run, the turn, and a text of the replay.
 #[test]
-fn replay_repeats_an_answer() {
-    let script = json!({"session/prompt": [[say("one, "), {"line": "no JSON"}, say("two"), end("max_tokens")]]});
-    let (recorded, replayed, _) = both_with(&["hello"], &script);
-    assert_same(&recorded, &replayed);
-    assert!(said(&replayed).iter().any(|chunk| chunk[1] == "two"));
-}
-
-#[test]
-fn replay_repeats_a_crash_in_mid_turn() {
-    for ending in [json!({"exit": 3}), json!({"exit": 0})] {
-        let script =
-            json!({"session/prompt": [[say("so far"), {"stderr": "out of cheese"}, ending]]});
-        let (recorded, replayed, tape) = both_with(&["--no-retry", "hello"], &script);
-        assert_same(&recorded, &replayed);
-        assert!(!replayed.status.success());
-        assert!(tape.contains("\"event\":\"exited\""), "{tape}");
-        let error = said(&replayed)
-            .into_iter()
-            .find(|chunk| !chunk[3].is_null());
-        assert!(
-            error.unwrap()[3]
-                .as_str()
-                .unwrap()
-                .contains("out of cheese")
-        );
-    }
-}
-
-#[test]
-fn replay_repeats_an_error_answer() {
-    let script = json!({"session/prompt": [[say("so far"), {"error": {"code": -32603, "message": "no cheese", "data": {"n": 1}}}]]});
-    let (recorded, replayed, _) = both_with(&["hello"], &script);
-    assert_same(&recorded, &replayed);
-    assert!(!replayed.status.success());
-}
-
-#[test]
-fn replay_repeats_a_permission_question() {
+fn replay_repeats_answers_errors_crashes_and_permissions() {
     let tool = json!({"toolCallId": "t1", "title": "rm", "kind": "execute", "rawInput": {"command": "rm x"}});
-    let options = [("yes", "allow_once"), ("no", "reject_once")];
-    let script =
-        json!({"session/prompt": [[ask(&tool, &options), {"echoAnswer": true}, end("end_turn")]]});
-    for permissions in ["approve", "deny"] {
-        let args = ["--permissions", permissions, "hello"];
-        let (recorded, replayed, _) = both_with(&args, &script);
+    let question = ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")]);
+    let asks = vec![question, json!({"echoAnswer": true}), end("end_turn")];
+    let error = json!({"error": {"code": -32603, "message": "no cheese", "data": {"n": 1}}});
+    let crash = |code: u32| {
+        let stderr = json!({"stderr": "out of cheese"});
+        vec![say("so far"), stderr, json!({"exit": code})]
+    };
+    let answer = vec![
+        say("one, "),
+        json!({"line": "no JSON"}),
+        say("two"),
+        end("max_tokens"),
+    ];
+    for (options, turn, text) in [
+        (&[][..], answer, "two"),
+        (&[], vec![say("so far"), error], "no cheese"),
+        (&["--no-retry"], crash(3), "out of cheese"),
+        (&["--no-retry"], crash(0), "out of cheese"),
+        (&["--permissions", "approve"], asks.clone(), "yes"),
+        (&["--permissions", "deny"], asks, "no"),
+    ] {
+        let script = json!({"session/prompt": [turn]});
+        let args = [options, &["hello"]].concat();
+        let (recorded, replayed, tape) = both_with(&args, &script);
         assert_same(&recorded, &replayed);
-        // The agent of the tape waited for the answer.
+        assert!(replayed.text().contains(text), "{}", replayed.show());
+        let has_failed = text.ends_with("cheese");
+        assert_eq!(
+            replayed.status.success(),
+            !has_failed,
+            "{}",
+            replayed.show()
+        );
+        assert!(tape.contains("\"event\":\"exited\""), "{tape}");
+        // The agent of the tape waited for the answer to its question.
         assert!(!replayed.stderr.contains("replay:"), "{}", replayed.stderr);
     }
 }
@@ -174,20 +165,6 @@ fn replay_repeats_claude_code() {
     assert!(replayed.status.success(), "{}", replayed.show());
     assert!(tape.contains("can_use_tool"), "{tape}");
     assert!(!replayed.stderr.contains("replay:"), "{}", replayed.stderr);
-}
-
-#[test]
-fn client_that_differs_from_the_tape_gets_an_error() {
-    let world = World::new();
-    let tape = world.file(
-        "short.tape",
-        "{\"t_ms\":1,\"dir\":\"out\",\"frame\":{\"id\":0,\"method\":\"initialize\",\"params\":{}}}\n\
-         {\"t_ms\":2,\"dir\":\"in\",\"frame\":{\"id\":0,\"result\":{\"protocolVersion\":1}}}\n",
-    );
-    let run = Run::new(&["run", "hello"]).agent(&[ACPIPE, "replay", &tape]);
-    let outcome = run.go();
-    assert!(!outcome.status.success(), "{}", outcome.show());
-    assert!(outcome.stderr.contains("session/new"), "{}", outcome.stderr);
 }
 
 #[test]

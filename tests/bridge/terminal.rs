@@ -1,6 +1,5 @@
 //! Questions that the user answers at the terminal: `acpipe run` at a pseudo-terminal.
 
-use crate::harness::run::Run;
 use crate::harness::steps::{ask, end, say, tool, until_cancelled};
 use crate::harness::terminal::Screen;
 use crate::harness::{FAKE_AGENT, LIMIT, World};
@@ -324,29 +323,6 @@ fn agent_questions_are_asked_at_the_terminal() {
 }
 
 #[test]
-fn a_plan_is_approved_or_sent_back_at_the_terminal() {
-    let call = json!({"toolCallId": "t", "title": "Ready?", "kind": "switch_mode", "rawInput": {"plan": "First A.\nThen B."}});
-    for (keys, want) in [("y\n", "yes"), ("n first the tests\n", "no")] {
-        let mut screen = asking(&[ask(&call, OPTIONS), say("done"), end("end_turn")]);
-        screen.await_text("acpipe: approve the agent's plan?");
-        let shown = screen.await_text(PROMPT);
-        assert!(shown.contains("│ Then B."), "{shown:?}");
-        screen.keys(keys);
-        screen.await_text("done");
-        assert_eq!(outcomes(&screen.world.log()), [selected(want)]);
-        assert_eq!(screen.end().0, 0);
-    }
-}
-
-#[test]
-fn policy_decides_without_a_terminal() {
-    let steps = json!({"session/prompt": [[ask(&call(), OPTIONS), end("end_turn")]]});
-    let run = Run::new(&["run", "--permissions", "ask", "go"]).script(&steps);
-    let outcome = run.go().expect(0);
-    assert_eq!(outcomes(&outcome.log), [selected("no")]);
-}
-
-#[test]
 fn feedback_with_a_refusal_is_sent_as_a_prompt() {
     let refused = [ask(&call(), OPTIONS), say("done"), end("end_turn")];
     let mut screen = asking(&refused);
@@ -407,20 +383,4 @@ fn redirected_run_with_approve_asks_nothing_at_the_terminal() {
     let (code, text, _) = screen.end();
     assert_eq!(code, 0);
     assert!(!text.contains("Who?"), "{text:?}");
-}
-
-#[test]
-fn letter_y_selects_the_first_allow_once_option() {
-    let options = [
-        ("switch", "allow_once"),
-        ("no", "reject_once"),
-        ("always", "allow_always"),
-        ("once", "allow_once"),
-    ];
-    let mut screen = asking(&[ask(&call(), &options), say("done"), end("end_turn")]);
-    screen.await_text("y/n/a/4 (Enter refuses): ");
-    screen.keys("Y\n");
-    screen.await_text("done");
-    assert_eq!(outcomes(&screen.world.log()), [selected("switch")]);
-    assert_eq!(screen.end().0, 0);
 }

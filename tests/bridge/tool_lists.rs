@@ -47,9 +47,7 @@ fn lists_hold_for_every_agent_of_a_server() {
         let (script, config) = prepared(&world);
         let line = ["--config", &config, "--", FAKE_AGENT, &script];
         let line = [&options[..], &line].concat();
-        let mut server = Server::launch(world, &line, Framing::Lines, &[]);
-        server.waive("agent/state");
-        server.initialize();
+        let mut server = Server::in_world(world, &line);
         for (method, agent) in [
             ("agent/register", "registered"),
             ("agent/connect", "connected"),

@@ -1,19 +1,11 @@
 //! Tool calls: their chunks, results and activity.
 
-mod shapes;
-
 use crate::harness::steps::{end, say, tool, tool_change};
 use crate::turn::play;
 use serde_json::{Value, json};
 
 fn output(text: &str) -> Value {
     json!([{"type": "content", "content": {"type": "text", "text": text}}])
-}
-
-/// Returns the types of the chunks about tools, without the prefix `tool-`.
-fn tool_types(turn: &crate::harness::server::Turn) -> Vec<&str> {
-    let types = turn.types().into_iter();
-    types.filter_map(|t| t.strip_prefix("tool-")).collect()
 }
 
 #[test]
@@ -36,8 +28,10 @@ fn complete_tool_call_has_all_chunks() {
         say("done"),
         end("end_turn"),
     ]);
+    let types = turn.types().into_iter();
+    let types: Vec<&str> = types.filter_map(|t| t.strip_prefix("tool-")).collect();
     assert_eq!(
-        tool_types(&turn),
+        types,
         [
             "input-start",
             "input-available",
@@ -79,89 +73,6 @@ fn complete_tool_call_has_all_chunks() {
 }
 
 #[test]
-fn update_after_a_tool_failure_is_sent_as_data() {
-    let turn = play(&[
-        tool(
-            "t",
-            &json!({"name": "n", "status": "failed", "rawInput": 1, "content": output("no")}),
-        ),
-        tool_change("t", &json!({"rawOutput": {"log": "x"}, "title": "T"})),
-        tool_change("t", &json!({"status": "completed"})),
-        end("end_turn"),
-    ]);
-    assert_eq!(tool_types(&turn), ["input-available", "output-error"]);
-    assert_eq!(turn.one("tool-output-error")["errorText"], "no");
-    let late = turn.of("data-tool-call");
-    assert_eq!(late.len(), 2);
-    assert_eq!(late[0]["id"], "t");
-    assert_eq!(late[0]["data"]["rawOutput"], json!({"log": "x"}));
-    assert_eq!(late[0]["data"]["title"], "T");
-    assert_eq!(turn.summary["toolResults"][0]["isError"], true);
-}
-
-#[test]
-fn update_without_a_status_keeps_the_result() {
-    let turn = play(&[
-        tool(
-            "t",
-            &json!({"name": "n", "status": "in_progress", "rawInput": 1}),
-        ),
-        tool_change("t", &json!({"status": "completed", "rawOutput": "x"})),
-        tool_change("t", &json!({"title": "T"})),
-        tool_change("t", &json!({"status": "completed", "rawOutput": "x"})),
-        say("done"),
-        end("end_turn"),
-    ]);
-    // The second output shows the title; the repeated result is no change.
-    assert_eq!(
-        tool_types(&turn),
-        ["input-available", "output-available", "output-available"]
-    );
-    for shown in turn.of("tool-output-available") {
-        assert_eq!(shown["output"]["rawOutput"], "x");
-        assert_eq!(shown["toolMetadata"]["acp"]["status"], "completed");
-    }
-    let results = json!([{"callId": "t", "result": "x", "isError": false}]);
-    assert_eq!(turn.summary["toolResults"], results);
-    assert_eq!(turn.activity.last(), Some(&Value::Null));
-}
-
-#[test]
-fn parallel_tool_calls_stay_separate() {
-    let turn = play(&[
-        tool(
-            "a",
-            &json!({"name": "A", "title": "first", "status": "in_progress", "rawInput": 1}),
-        ),
-        tool(
-            "b",
-            &json!({"name": "B", "title": "second", "status": "in_progress", "rawInput": 2}),
-        ),
-        tool("c", &json!({"name": "A", "title": "third", "rawInput": 3})),
-        tool_change("b", &json!({"status": "completed", "rawOutput": "B!"})),
-        say("meanwhile"),
-        tool_change("c", &json!({"status": "failed", "rawOutput": "C!"})),
-        tool_change("a", &json!({"status": "completed", "rawOutput": "A!"})),
-        end("end_turn"),
-    ]);
-    assert_eq!(
-        turn.summary["toolResults"],
-        json!([
-            {"callId": "a", "result": "A!", "isError": false},
-            {"callId": "b", "result": "B!", "isError": false},
-            {"callId": "c", "result": "C!", "isError": true},
-        ])
-    );
-    assert_eq!(turn.summary["toolsUsed"], json!(["A", "B"]));
-    let shown: Vec<&str> = turn
-        .activity
-        .iter()
-        .map(|a| a["description"].as_str().unwrap_or("-"))
-        .collect();
-    assert_eq!(shown, ["first", "second", "third", "first", "-"]);
-}
-
-#[test]
 fn terminals_that_the_agent_runs_are_shown() {
     let meta = |part: Value| json!({"_meta": part});
     let turn = play(&[
@@ -192,25 +103,4 @@ fn terminals_that_the_agent_runs_are_shown() {
     assert_eq!(last["details"]["cwd"], "/w");
     assert_eq!(last["details"]["exit_code"], 0);
     assert!(shown.iter().all(|c| c["id"] == "x"));
-}
-
-#[test]
-fn open_calls_are_settled_when_the_turn_fails() {
-    let turn = play(&[
-        say("x"),
-        tool(
-            "a",
-            &json!({"name": "A", "status": "in_progress", "rawInput": 1}),
-        ),
-        tool("b", &json!({"name": "B"})),
-        json!({"error": {"code": -32603, "message": "gone"}}),
-    ]);
-    assert_eq!(turn.of("tool-output-error").len(), 2);
-    assert_eq!(turn.last()["type"], "error");
-    assert_eq!(turn.activity.last(), Some(&Value::Null));
-    let settled = &turn.of("tool-output-error")[0]["toolMetadata"]["acp"]["settled"];
-    assert_eq!(
-        *settled,
-        "The turn failed before this tool reported a result"
-    );
 }

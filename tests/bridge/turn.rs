@@ -1,8 +1,7 @@
-//! Turns as chunks and as a summary; the tests of tool calls are in `tools`.
+//! Turns as chunks and as a summary; the tests of tool calls are in `tools`, and tables of all ends, errors and results
+//! beside the hub (`crates/core/src/hub/tests/summaries.rs`).
 
 mod background;
-mod endings;
-mod usage;
 
 use crate::harness::server::{Server, Turn};
 use crate::harness::steps::{end, say, think};
@@ -13,27 +12,6 @@ pub fn play(steps: &[Value]) -> Turn {
     let mut s = Server::ready(&json!({"session/prompt": [steps]}));
     s.waive("session/state");
     s.prompt("go")
-}
-
-/// Plays each run as a turn of one session.
-fn play_all(runs: &[Vec<Value>]) -> Vec<Turn> {
-    let mut s = Server::ready(&json!({"session/prompt": runs}));
-    runs.iter().map(|_| s.prompt("go")).collect()
-}
-
-/// Returns the line that a step writes.
-fn line_of(step: &Value) -> String {
-    let update = &step["update"];
-    if update.is_null() {
-        format!(
-            r#"{{"jsonrpc":"2.0","id":{{id}},"result":{}}}"#,
-            step["reply"]
-        )
-    } else {
-        format!(
-            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{{session}}","update":{update}}}}}"#
-        )
-    }
 }
 
 #[test]
@@ -49,28 +27,11 @@ fn text_and_thought_come_as_blocks() {
         end("end_turn"),
     ]);
     assert_eq!(
-        turn.types(),
-        [
-            "start",
-            "start-step",
-            "reasoning-start",
-            "reasoning-delta",
-            "reasoning-delta",
-            "reasoning-end",
-            "text-start",
-            "text-delta",
-            "text-delta",
-            "text-delta",
-            "text-end",
-            "reasoning-start",
-            "reasoning-delta",
-            "reasoning-end",
-            "text-start",
-            "text-delta",
-            "text-end",
-            "finish-step",
-            "finish",
-        ]
+        turn.types().join(" "),
+        "start start-step reasoning-start reasoning-delta reasoning-delta reasoning-end \
+         text-start text-delta text-delta text-delta text-end \
+         reasoning-start reasoning-delta reasoning-end text-start text-delta text-end \
+         finish-step finish"
     );
     let s = &turn.summary;
     assert_eq!(s["text"], "Hello \"w\"\n\u{1F600}.");
@@ -143,52 +104,6 @@ fn the_prompt_reaches_the_agent_and_its_echo_the_client() {
     assert_eq!(blocks[1]["name"], "a.pdf");
     assert_eq!(blocks[1]["mimeType"], "application/pdf");
     assert_eq!(blocks[2]["type"], "resource_link");
-}
-
-#[test]
-fn images_reach_agents_that_take_them() {
-    let mut s = Server::ready(&json!({"initialize": [[{"reply": {
-        "protocolVersion": 1, "agentCapabilities": {"promptCapabilities": {"image": true}},
-    }}]]}));
-    let parts =
-        json!([{"type": "file", "url": "data:image/png;base64,QUJD", "mediaType": "image/png"}]);
-    let id = s.send("session/prompt", &json!({"message": {"parts": parts}}));
-    s.turn(&id);
-    let log = s.finish().log;
-    let prompt = crate::harness::calls(&log, "session/prompt")[0];
-    assert_eq!(
-        prompt["params"]["prompt"],
-        json!([{"type": "image", "data": "QUJD", "mimeType": "image/png"}])
-    );
-}
-
-#[test]
-fn a_second_answer_of_the_agent_is_ignored() {
-    let turns = play_all(&[
-        vec![say("a"), end("end_turn"), end("max_tokens")],
-        vec![say("b"), end("end_turn")],
-    ]);
-    assert_eq!(turns[0].summary["stopReason"], "end_turn");
-    assert_eq!(turns[1].summary["stopReason"], "end_turn");
-    assert_eq!(turns[1].summary["text"], "b");
-}
-
-#[test]
-fn updates_read_with_the_answer_belong_to_the_turn() {
-    let both = format!("{}\n{}", line_of(&end("end_turn")), line_of(&say("late")));
-    let mut s = Server::ready(&json!({"session/prompt": [[say("a"), {"line": both}]]}));
-    assert_eq!(s.prompt("1").summary["text"], "alate");
-}
-
-#[test]
-fn ids_of_messages_and_turns_are_unique() {
-    let turns = play_all(&[
-        vec![say("a"), end("end_turn")],
-        vec![say("b"), end("end_turn")],
-    ]);
-    let (a, b) = (&turns[0].summary, &turns[1].summary);
-    assert_ne!(a["turnId"], b["turnId"]);
-    assert_ne!(a["messageId"], b["messageId"]);
 }
 
 #[test]

@@ -79,40 +79,6 @@ fn ledger(world: &World) -> Vec<Value> {
 }
 
 #[test]
-fn permission_request_for_an_unknown_call_matches_the_open_one() {
-    let parts = [
-        request_for_unknown_call("a", "echo hi"),
-        request_for_unknown_call("b", "uname -a"),
-        request_for_unknown_call("c", "echo ho"),
-    ];
-    let world = World::new();
-    let args = ["run", "-o", "chunks", "--disallow-tool", "Bash(uname:*)"];
-    let outcome = run(&world, &args, &turn(&parts));
-    assert_eq!(chosen_options(&outcome.log), ["y", "n", "y"]);
-    let chunks = outcome.chunks();
-    let decided = chunks
-        .iter()
-        .filter(|chunk| chunk["data"]["approved"].is_boolean());
-    let calls: Vec<&Value> = decided.map(|chunk| &chunk["data"]["standsFor"]).collect();
-    assert_eq!(calls, [&json!(["a"]), &json!(["b"]), &json!(["c"])]);
-    // The agent ran the refused command.
-    let decisions: Vec<(Value, Value)> = ledger(&world)
-        .iter()
-        .map(|d| (d["what"].clone(), d["command"].clone()))
-        .collect();
-    let want = [
-        ("permission", "echo hi"),
-        ("permission", "uname -a"),
-        ("tool", "uname -a"),
-        ("permission", "echo ho"),
-    ];
-    assert_eq!(
-        decisions,
-        want.map(|(what, command)| (json!(what), json!(command)))
-    );
-}
-
-#[test]
 fn permission_request_shows_the_command() {
     let mut server = Server::start(&["--permissions", "ask"]);
     server.call(

@@ -300,8 +300,9 @@ fn every_command_reports_a_stdout_that_cannot_be_written() {
 #[test]
 fn help_and_version_report_a_stdout_that_cannot_be_written() {
     let place = Place::new();
-    let paths = commands().into_iter().map(|(path, _)| path);
-    let helps = paths.map(|path| [words(&path), words("--help")].concat());
+    for (path, _) in commands() {
+        place.check_full(&words(&format!("{path} --help")), "", Target::Read);
+    }
     let others = [
         "--help",
         "-h",
@@ -311,8 +312,8 @@ fn help_and_version_report_a_stdout_that_cannot_be_written() {
         "-V",
         "run --help",
     ];
-    for args in helps.chain(others.map(words)) {
-        place.check(&args, "", false);
+    for args in others {
+        place.check(&words(args), "", false);
     }
 }
 

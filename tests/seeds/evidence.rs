@@ -150,8 +150,8 @@ fn only_a_running_test_function_counts_as_evidence() {
 
 #[test]
 fn test_body_is_extracted_alone() {
-    let lines = body("tests/bridge/framing.rs", "blank_lines_are_ignored").unwrap();
-    assert!(lines.starts_with("fn blank_lines_are_ignored() {"));
+    let lines = body("tests/bridge/rpc.rs", "unexpected_responses_are_ignored").unwrap();
+    assert!(lines.starts_with("fn unexpected_responses_are_ignored() {"));
     assert!(lines.ends_with("s.assert_alive();"), "{lines}");
     assert!(body("tests/seeds/evidence.rs", "check_place").is_err());
 }

@@ -18,7 +18,7 @@ pub use ending::End;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Read;
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 pub use turn::Turn;
@@ -84,8 +84,13 @@ impl Server {
     pub fn launch(world: World, args: &[&str], framing: Framing, env: &[(&str, &str)]) -> Self {
         let args = [&["serve"], args].concat();
         let mut command = world.acpipe(&args);
+        command.envs(env.iter().copied());
+        Self::of(world, command, framing)
+    }
+
+    /// Starts a program that speaks the neutral protocol.
+    pub fn of(world: World, mut command: Command, framing: Framing) -> Self {
         let mut child = command
-            .envs(env.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -169,6 +174,14 @@ impl Server {
     pub fn initialized(args: &[&str]) -> Self {
         let mut server = Self::start(args);
         server.initialize();
+        server
+    }
+
+    /// Starts an initialized server in a prepared world, and ignores the states of its agents.
+    pub fn in_world(world: World, args: &[&str]) -> Self {
+        let mut server = Self::launch(world, args, Framing::Lines, &[]);
+        server.initialize();
+        server.waive("agent/state");
         server
     }
 

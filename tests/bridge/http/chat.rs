@@ -52,15 +52,12 @@ fn answered(chunks: &[Value], approved: bool) -> Value {
 #[test]
 fn prompt_is_streamed_stored_and_run_once() {
     let server = Server::start(&json!({"session/prompt": [[say("hello"), end("end_turn")]]}));
-    let body = submit(&[user("u1", "hi")]);
-    let chunks = server.send("POST", "/api/chat", &body).chunks();
+    let chunks = server.chat("u1", "hi");
     assert_eq!(types(&chunks).first(), Some(&"start"));
     assert_eq!(types(&chunks).last(), Some(&"finish"));
-    let again = server.send("POST", "/api/chat", &body).chunks();
+    let again = server.chat("u1", "hi");
     assert_eq!(text(&again), "hello");
-    let stored = server
-        .send("GET", "/api/chat/c/messages", &Value::Null)
-        .json();
+    let stored = server.get("/api/chat/c/messages").json();
     let roles: Vec<_> = stored["messages"]
         .as_array()
         .unwrap()
@@ -74,20 +71,10 @@ fn prompt_is_streamed_stored_and_run_once() {
         text(&server.send("POST", "/api/chat", &regenerate).chunks()),
         "hello"
     );
-    let list = server.send("GET", "/api/chat", &Value::Null).json();
+    let list = server.get("/api/chat").json();
     assert_eq!(list["sessions"][0]["sessionId"], "c");
-    assert_eq!(
-        server
-            .send("GET", "/api/chat/c/stream", &Value::Null)
-            .status,
-        204
-    );
-    assert_eq!(
-        server
-            .send("GET", "/api/chat/none/stream", &Value::Null)
-            .status,
-        204
-    );
+    assert_eq!(server.get("/api/chat/c/stream").status, 204);
+    assert_eq!(server.get("/api/chat/none/stream").status, 204);
     server.daemon.stop();
 }
 
@@ -95,9 +82,7 @@ fn prompt_is_streamed_stored_and_run_once() {
 fn next_request_answers_the_approval_and_continues_the_message() {
     let server = Server::start(&approving_turn());
     let message = user("u1", "go");
-    let first = server
-        .send("POST", "/api/chat", &submit(std::slice::from_ref(&message)))
-        .chunks();
+    let first = server.chat("u1", "go");
     assert_eq!(text(&first), "before ");
     assert_eq!(types(&first).last(), Some(&"message-metadata"));
     let answer = answered(&first, true);
@@ -116,17 +101,11 @@ fn next_request_answers_the_approval_and_continues_the_message() {
 fn reloaded_page_gets_the_running_turn_from_its_beginning() {
     let server = Server::start(&approving_turn());
     let message = user("u1", "go");
-    let first = server
-        .send("POST", "/api/chat", &submit(std::slice::from_ref(&message)))
-        .chunks();
-    let stored = server
-        .send("GET", "/api/chat/c/messages", &Value::Null)
-        .json();
+    let first = server.chat("u1", "go");
+    let stored = server.get("/api/chat/c/messages").json();
     // The stream has the message of the running turn.
     assert_eq!(stored["messages"].as_array().unwrap().len(), 1, "{stored}");
-    let again = server
-        .send("GET", "/api/chat/c/stream", &Value::Null)
-        .chunks();
+    let again = server.get("/api/chat/c/stream").chunks();
     assert_eq!(again, first);
     let answer = answered(&again, false);
     let rest = server
@@ -167,9 +146,7 @@ fn approval_of_its_own_continues_an_open_stream() {
     body["approvals"] = "inline".into();
     let mut stream = server.send("POST", "/api/chat", &body);
     stream.read_until("tool-approval-request");
-    let replay = server
-        .send("GET", "/api/chat/c/stream", &Value::Null)
-        .chunks();
+    let replay = server.get("/api/chat/c/stream").chunks();
     let asked = replay
         .iter()
         .find(|chunk| chunk["type"] == "tool-approval-request")
@@ -208,7 +185,7 @@ fn closed_browser_stops_nothing_and_cancel_does() {
     let mut stream = server.send("POST", "/api/chat", &submit(&[user("u1", "go")]));
     stream.read_until("begun");
     drop(stream);
-    let mut again = server.send("GET", "/api/chat/c/stream", &Value::Null);
+    let mut again = server.get("/api/chat/c/stream");
     again.read_until("begun");
     let cancelled = server.send("POST", "/api/chat/c/cancel", &json!({})).json();
     assert_eq!(cancelled["cancelled"], true);
@@ -252,7 +229,7 @@ fn id_of_a_chat_is_a_name_and_not_a_path() {
     body["id"] = "../../a b".into();
     server.send("POST", "/api/chat", &body).chunks();
     let path = "/api/chat/..%2F..%2Fa%20b/messages";
-    let stored = server.send("GET", path, &Value::Null).json();
+    let stored = server.get(path).json();
     assert_eq!(stored["messages"].as_array().unwrap().len(), 2, "{stored}");
     server.daemon.stop();
 }
@@ -302,9 +279,7 @@ fn chat_in_a_session_of_others_shows_that_the_agent_may_not_ask() {
         &json!({"sessionId": "c", "message": "go"}),
     );
     let warnings = |id: &str| {
-        let chunks = server
-            .send("POST", "/api/chat", &submit(&[user(id, "hi")]))
-            .chunks();
+        let chunks = server.chat(id, "hi");
         let title = "The agent may run tools without asking";
         chunks
             .iter()
@@ -326,8 +301,7 @@ fn browser_gets_a_notice_of_settings_that_the_session_does_not_have() {
     });
     let server = Server::start_in(World::new(), &["--mode", "ask"], &script);
     let notices = |id: &str| -> Vec<String> {
-        let body = submit(&[user(id, "hi")]);
-        let chunks = server.send("POST", "/api/chat", &body).chunks();
+        let chunks = server.chat(id, "hi");
         assert_eq!(types(&chunks)[0], "start");
         let notices = chunks.iter().filter(|chunk| chunk["type"] == "data-notice");
         let texts = notices.map(|chunk| chunk["data"]["description"].as_str().unwrap());

@@ -1,6 +1,7 @@
 //! A plain HTTP client: one request for each connection.
 
 use super::Server;
+use super::chat::{submit, user};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -29,6 +30,16 @@ impl Server {
             body.to_string()
         };
         self.send_raw(method, path, &headers, body.as_bytes())
+    }
+
+    pub fn get(&self, path: &str) -> Response {
+        self.send("GET", path, &Value::Null)
+    }
+
+    /// Posts a chat's message of the user and reads the whole answer.
+    pub fn chat(&self, id: &str, text: &str) -> Vec<Value> {
+        let body = submit(&[user(id, text)]);
+        self.send("POST", "/api/chat", &body).chunks()
     }
 
     /// Sends a request with these headers; `host` is that of the server if there is none.

@@ -93,11 +93,11 @@ fn tokens_and_what_an_agent_repeats_stand_in_no_log_or_error() {
         let mut body = submit(&[user("t", &format!("the token is {token}"))]);
         body["id"] = token.as_str().into();
         server.send("POST", "/api/chat", &body);
-        server.send("GET", &format!("/api/chat/{token}/messages"), &Value::Null);
-        server.send("GET", &format!("/{token}"), &Value::Null);
+        server.get(&format!("/api/chat/{token}/messages"));
+        server.get(&format!("/{token}"));
     }
-    answers += &server.send("GET", "/metrics", &Value::Null).text();
-    answers += &server.send("GET", "/", &Value::Null).text();
+    answers += &server.get("/metrics").text();
+    answers += &server.get("/").text();
     let typed = canary("typed");
     let body = json!({"questionId": "q", "action": "accept", "content": typed});
     let refused = server.send("POST", "/api/chat/c/answer", &body).text();

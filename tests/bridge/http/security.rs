@@ -3,7 +3,7 @@
 use super::{Server, token};
 use crate::daemon::Daemon;
 use crate::harness::World;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::{Read as _, Write as _};
 
 fn server() -> Server {
@@ -103,7 +103,7 @@ fn body_must_be_json_and_bounded() {
 fn ids_are_never_paths() {
     let server = server();
     for id in ["..%2F..%2Fetc%2Fpasswd", "%252e%252e", "a%00b", "%ff"] {
-        let response = server.send("GET", &format!("/api/chat/{id}/messages"), &Value::Null);
+        let response = server.get(&format!("/api/chat/{id}/messages"));
         let status = response.status;
         let text = response.text();
         assert!(
@@ -129,8 +129,8 @@ fn address_that_others_reach_needs_tls() {
 #[test]
 fn metrics_count_requests_by_route() {
     let server = server();
-    server.send("GET", "/api/chat/secret-id/stream", &Value::Null);
-    let text = server.send("GET", "/metrics", &Value::Null).text();
+    server.get("/api/chat/secret-id/stream");
+    let text = server.get("/metrics").text();
     let line = "acpipe_http_requests_total{route=\"/api/chat/{id}/stream\",status=\"204\"} 1";
     assert!(text.lines().any(|one| one == line), "{text}");
     assert!(!text.contains("secret-id"), "{text}");

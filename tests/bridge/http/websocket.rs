@@ -1,6 +1,6 @@
 //! The neutral protocol over a WebSocket.
 
-use super::chat::{approving_turn, submit, user};
+use super::chat::approving_turn;
 use super::{Server, token};
 use crate::harness::{FAKE_AGENT, chosen_options};
 use serde_json::{Value, json};
@@ -149,8 +149,7 @@ fn browser_in_a_session_of_others_prompts_under_the_stricter_permissions() {
         let options = ["--permissions", opener, "--", FAKE_AGENT, &script];
         let mut first = server.daemon.client(&options);
         first.ensure("c");
-        let body = submit(&[user("u1", "go")]);
-        server.send("POST", "/api/chat", &body).chunks();
+        server.chat("u1", "go");
         let (mut socket, _) = Socket::connect(&server, &server.token);
         socket.call("initialize", &json!({"protocolVersion": 1}));
         socket.call("session/prompt", &json!({"sessionId": "c", "message": "x"}));

@@ -39,7 +39,7 @@ fn flood_of_tiny_lines_does_not_end_a_claude_turn() {
     let mut s = claude::ready(&json!({}));
     let lines = "\n{}\n[]\nnull".repeat(500);
     let turn =
-        s.steps(&json!([{"delta": "a"}, {"repeat": [100, [{ "line": lines }]]}, {"delta": "b"}]));
+        s.steps(&json!([{"delta": "a"}, {"repeat": [30, [{ "line": lines }]]}, {"delta": "b"}]));
     assert_eq!(turn.summary["text"], "ab");
     assert_eq!(s.prompt("next").summary["text"], "next");
     assert!(s.finish().stderr.len() < 100_000);

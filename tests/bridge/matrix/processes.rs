@@ -33,9 +33,7 @@ read -r line
 
 /// Starts a server with this program as its agent.
 fn serve(world: World, command: &str) -> Server {
-    let mut s = Server::launch(world, &[], Framing::Lines, &[]);
-    s.initialize();
-    s.waive("agent/state");
+    let mut s = Server::in_world(world, &[]);
     s.call("agent/connect", &json!({ "command": command }));
     s.ensure("default");
     s
@@ -66,9 +64,7 @@ fn agent_exit_is_handled_at_every_stage() {
             _ => json!({stage: [[once, {"default": true}]]}),
         };
         let path = world.script(&script);
-        let mut s = Server::launch(world, &["--", FAKE_AGENT, &path], Framing::Lines, &[]);
-        s.initialize();
-        s.waive("agent/state");
+        let mut s = Server::in_world(world, &["--", FAKE_AGENT, &path]);
         let mut told = Value::Null;
         for (method, params) in [
             ("agent/connect", json!({})),
@@ -157,27 +153,19 @@ fn closed_agent_stdin_is_detected_by_a_cancel() {
 /// 70 MB on stderr, as lines and as one endless line: more than acpipe may hold in memory.
 #[test]
 fn stderr_flood_is_read_and_bounded() {
-    let floods = [
-        "yes 'this is fine, this is fine, this is fine' | head -c 70000000 >&2",
-        "head -c 70000000 /dev/zero | tr '\\0' x >&2",
-    ];
-    for flood in floods {
-        let world = World::new();
-        let agent = shell_agent(
-            &world,
-            &format!("{flood}; echo >&2; echo last words >&2; exit 3"),
-        );
-        let mut s = serve(world, &agent);
-        let turn = s.prompt("x");
-        let error = &turn.summary["errors"][0];
-        assert_eq!(error["kind"], "agentExited", "{error}");
-        assert!(
-            error["message"].as_str().unwrap().contains("last words"),
-            "{error}"
-        );
-        assert!(peak(&s) < 64, "{flood}: {} MiB", peak(&s));
-        assert_eq!(s.prompt("next").summary["text"], "next");
-    }
+    let lines = "yes 'this is fine, this is fine, this is fine' | head -c 35000000 >&2";
+    let line = "head -c 35000000 /dev/zero | tr '\\0' x >&2";
+    let does = format!("{lines}; {line}; echo >&2; echo last words >&2; exit 3");
+    let world = World::new();
+    let agent = shell_agent(&world, &does);
+    let mut s = serve(world, &agent);
+    let turn = s.prompt("x");
+    let error = &turn.summary["errors"][0];
+    assert_eq!(error["kind"], "agentExited", "{error}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("last words"), "{error}");
+    assert!(peak(&s) < 64, "{} MiB", peak(&s));
+    assert_eq!(s.prompt("next").summary["text"], "next");
 }
 
 #[test]
@@ -213,9 +201,7 @@ fn unterminated_line_does_not_delay_a_cancel() {
     let once = json!({"once": {"mark": world.dir.join("mark"), "steps": steps}});
     let script = world.script(&json!({"session/prompt": [[once, {"default": true}]]}));
     let args = ["--timeout", "cancel=1s", "--", FAKE_AGENT, &script];
-    let mut s = Server::launch(world, &args, Framing::Lines, &[]);
-    s.initialize();
-    s.waive("agent/state");
+    let mut s = Server::in_world(world, &args);
     s.ensure("default");
     let id = s.send_prompt("default", "x");
     s.await_chunk("default", |chunk| chunk["delta"] == "kept");

@@ -2,7 +2,7 @@
 
 use super::acpipe;
 use crate::daemon::Daemon;
-use crate::harness::server::{Framing, Server};
+use crate::harness::server::Server;
 use crate::harness::{FAKE_AGENT, World};
 use serde_json::json;
 use std::fs;
@@ -22,9 +22,7 @@ fn each_session_has_its_process_with_child_per_session() {
         let script = json!({"session/new": [new]});
         let script = world.script(&script);
         let args = [options, &["--", FAKE_AGENT, &script]].concat();
-        let mut s = Server::launch(world, &args, Framing::Lines, &[]);
-        s.initialize();
-        s.waive("agent/state");
+        let mut s = Server::in_world(world, &args);
         for session in ["a", "b"] {
             s.ensure(session);
         }

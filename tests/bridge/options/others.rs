@@ -1,338 +1,136 @@
 //! Options of the commands that start no agents for clients.
 
 use super::{World, acpipe, assert_mentioned};
-use Shown::{Prints, Refused, Test};
 
-/// How an option shows its effect.
-pub enum Shown {
-    /// In the tests of this file, below `tests`.
-    Test(&'static str),
-    /// The output of this command line has this text.
-    Prints(&'static [&'static str], &'static str),
-    /// This command line is refused, and the message names the option.
-    Refused(&'static [&'static str]),
+/// Commands, separated by `|`; an option of each of them; and how it shows its effect: in the tests of a file below
+/// `tests`, by a command line that is refused with a message that names the option, or by a text that a command line prints.
+const ROWS: &str = "\
+attach: --cwd: tested in bridge/options/effects.rs
+attach: --last: tested in bridge/daemon/attach.rs
+attach: --last: refused by attach --last 3 -o chunks
+attach: --output: tested in bridge/options/effects.rs
+attach: --raw: refused by attach --raw -o chunks
+attach: --read-only: tested in bridge/daemon/attach.rs
+attach|agents|agents list|agents show|agents add|agents remove|agents default|agents import|agents trust: --state-dir: tested in bridge/storage.rs
+daemon status|daemon stop|daemon logs|sessions|sessions list|sessions show|sessions search|sessions export|sessions delete|sessions gc|trace|permissions|permissions show|processes|doctor: --state-dir: tested in bridge/storage.rs
+agents|agents list|agents show|agents add|agents remove|agents default|agents import|agents trust: --config: prints c.toml:1: agents default --config c.toml
+agents|agents list: --all: prints gemini: agents --all
+agents|agents list|agents show: --json: tested in bridge/named_agents_cli.rs
+agents add: --description: tested in bridge/agent_choice.rs
+agents add: --env: prints --env: agents add x --env A -- c
+agents add: --extends: tested in bridge/agent_choice.rs
+agents add: --mode: tested in bridge/agent_choice.rs
+agents add: --model: tested in bridge/agent_choice.rs
+agents add: --permissions: prints permissions: agents add x --permissions none -- c
+agents add: --prompt: prints added agent: agents add p --extends demo --prompt 'Be brief.' --config p.toml
+agents show: --json: prints configuration: agents show p --json --config p.toml
+agents add: --protocol: prints none: agents add q --protocol none -- c
+agents default: --unset: tested in bridge/strangers.rs
+agents trust: --revoke: tested in bridge/named_agents_cli.rs
+daemon status: --json: tested in bridge/daemon.rs
+daemon logs: --lines: tested in bridge/http/secrets.rs
+daemon logs: --follow: tested in bridge/options/effects.rs
+doctor: --config: tested in bridge/doctor.rs
+doctor: --cwd: prints none: doctor --cwd none -- true
+doctor: --json: tested in bridge/doctor.rs
+doctor: --no-path-probe: tested in bridge/doctor.rs
+doctor: --probe: tested in bridge/doctor.rs
+doctor: --probe: refused by doctor --probe
+doctor: --timeout: tested in bridge/doctor.rs
+doctor: --timeout: refused by doctor --timeout initialize=1s
+doctor: --yes: tested in bridge/doctor.rs
+doctor: --yes: refused by doctor --yes
+man: --dir: tested in bridge/man.rs
+permissions show: --cwd: tested in bridge/ledger.rs
+permissions show: --json: tested in bridge/ledger.rs
+permissions show: --refused: tested in bridge/ledger.rs
+processes: --end: tested in bridge/launches.rs
+processes: --json: tested in bridge/launches.rs
+replay: --agent: prints does not have this process: replay tape --agent x
+replay: --at-once: tested in bridge/tapes.rs
+replay: --child: prints does not have this process: replay tape --child 7
+replay: --max-pause: refused by replay tape --at-once --max-pause 1s
+replay: --paced: refused by replay tape --at-once --paced
+replay: --speed: refused by replay tape --at-once --speed 2
+schema: --bundle: prints AcpipeProtocol: schema --bundle
+schema: --bundle: refused by schema --bundle --dir d
+schema: --dir: tested in bridge/cli.rs
+sessions list|sessions show|sessions search|sessions export|sessions delete: --cwd: tested in bridge/ownership.rs
+sessions|sessions list|sessions show|sessions search|sessions export|sessions delete|sessions gc|trace|permissions|permissions show: --no-pager: tested in bridge/rendering.rs
+sessions delete: --archive: tested in bridge/sessions.rs
+sessions export: --chunk-profile: refused by sessions export a --chunk-profile 5 -f md
+sessions export: --chunk-profile: refused by sessions export a --chunk-profile 5 -o log
+sessions export: --chunk-profile: prints parts: sessions export a --chunk-profile 5
+sessions export: --format: tested in bridge/search.rs
+sessions export: --output: prints record: sessions export a --output log
+sessions export: --output: refused by sessions export a --output log -f md
+sessions gc: --dry-run: tested in bridge/sessions.rs
+sessions gc: --older-than: tested in bridge/sessions.rs
+sessions list: --all: tested in bridge/sessions.rs
+sessions list|sessions search: --json: tested in bridge/screen.rs
+sessions search: --limit: tested in bridge/search.rs
+sessions search: --regex: prints greetings: sessions search --regex gree.ings
+trace: --cwd: prints prompt  in two: trace same --text --cwd two
+trace: --output: prints wrote page.html: trace a --output page.html
+trace: --text: tested in bridge/trace.rs
+";
+
+/// Returns the rows: commands, option, and how its effect is shown.
+fn rows() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    ROWS.lines().map(|line| {
+        let row = line.splitn(3, ": ").collect::<Vec<_>>();
+        let &[commands, option, shown] = row.as_slice() else {
+            panic!("not three cells: {line}");
+        };
+        (commands, option, shown)
+    })
 }
-
-/// Commands, separated by `|`, with an option of each of them.
-const ROWS: &[(&str, &str, Shown)] = &[
-    ("attach", "--cwd", Test("bridge/options/effects.rs")),
-    ("attach", "--last", Test("bridge/daemon/attach.rs")),
-    (
-        "attach",
-        "--last",
-        Refused(&["attach", "--last", "3", "-o", "chunks"]),
-    ),
-    ("attach", "--output", Test("bridge/options/effects.rs")),
-    (
-        "attach",
-        "--raw",
-        Refused(&["attach", "--raw", "-o", "chunks"]),
-    ),
-    ("attach", "--read-only", Test("bridge/daemon/attach.rs")),
-    (
-        "attach|agents|agents list|agents show|agents add|agents remove|agents default|agents import|agents trust",
-        "--state-dir",
-        Test("bridge/storage.rs"),
-    ),
-    (
-        "daemon status|daemon stop|daemon logs|sessions|sessions list|sessions show|sessions search|sessions export|sessions delete|sessions gc|trace|permissions|permissions show|processes|doctor",
-        "--state-dir",
-        Test("bridge/storage.rs"),
-    ),
-    (
-        "agents|agents list|agents show|agents add|agents remove|agents default|agents import|agents trust",
-        "--config",
-        Prints(&["agents", "default", "--config", "c.toml"], "c.toml:1"),
-    ),
-    (
-        "agents|agents list",
-        "--all",
-        Prints(&["agents", "--all"], "gemini"),
-    ),
-    (
-        "agents|agents list|agents show",
-        "--json",
-        Test("bridge/named_agents_cli.rs"),
-    ),
-    (
-        "agents add",
-        "--description",
-        Test("bridge/agent_choice.rs"),
-    ),
-    (
-        "agents add",
-        "--env",
-        Prints(&["agents", "add", "x", "--env", "A", "--", "c"], "--env"),
-    ),
-    ("agents add", "--extends", Test("bridge/agent_choice.rs")),
-    ("agents add", "--mode", Test("bridge/agent_choice.rs")),
-    ("agents add", "--model", Test("bridge/agent_choice.rs")),
-    (
-        "agents add",
-        "--permissions",
-        Prints(
-            &["agents", "add", "x", "--permissions", "none", "--", "c"],
-            "permissions",
-        ),
-    ),
-    (
-        "agents add",
-        "--prompt",
-        Prints(
-            &[
-                "agents",
-                "add",
-                "p",
-                "--extends",
-                "demo",
-                "--prompt",
-                "Be brief.",
-                "--config",
-                "p.toml",
-            ],
-            "added agent",
-        ),
-    ),
-    (
-        "agents show",
-        "--json",
-        Prints(
-            &["agents", "show", "p", "--json", "--config", "p.toml"],
-            "configuration",
-        ),
-    ),
-    (
-        "agents add",
-        "--protocol",
-        Prints(
-            &["agents", "add", "q", "--protocol", "none", "--", "c"],
-            "none",
-        ),
-    ),
-    ("agents default", "--unset", Test("bridge/strangers.rs")),
-    (
-        "agents trust",
-        "--revoke",
-        Test("bridge/named_agents_cli.rs"),
-    ),
-    ("daemon status", "--json", Test("bridge/daemon.rs")),
-    ("daemon logs", "--lines", Test("bridge/http/secrets.rs")),
-    ("daemon logs", "--follow", Test("bridge/options/effects.rs")),
-    ("doctor", "--config", Test("bridge/doctor.rs")),
-    (
-        "doctor",
-        "--cwd",
-        Prints(&["doctor", "--cwd", "none", "--", "true"], "none"),
-    ),
-    ("doctor", "--json", Test("bridge/doctor.rs")),
-    ("doctor", "--no-path-probe", Test("bridge/doctor.rs")),
-    ("doctor", "--probe", Test("bridge/doctor.rs")),
-    ("doctor", "--probe", Refused(&["doctor", "--probe"])),
-    ("doctor", "--timeout", Test("bridge/doctor.rs")),
-    (
-        "doctor",
-        "--timeout",
-        Refused(&["doctor", "--timeout", "initialize=1s"]),
-    ),
-    ("doctor", "--yes", Test("bridge/doctor.rs")),
-    ("doctor", "--yes", Refused(&["doctor", "--yes"])),
-    ("man", "--dir", Test("bridge/man.rs")),
-    ("permissions show", "--cwd", Test("bridge/ledger.rs")),
-    ("permissions show", "--json", Test("bridge/ledger.rs")),
-    ("permissions show", "--refused", Test("bridge/ledger.rs")),
-    ("processes", "--end", Test("bridge/launches.rs")),
-    ("processes", "--json", Test("bridge/launches.rs")),
-    (
-        "replay",
-        "--agent",
-        Prints(
-            &["replay", "tape", "--agent", "x"],
-            "does not have this process",
-        ),
-    ),
-    ("replay", "--at-once", Test("bridge/tapes.rs")),
-    (
-        "replay",
-        "--child",
-        Prints(
-            &["replay", "tape", "--child", "7"],
-            "does not have this process",
-        ),
-    ),
-    (
-        "replay",
-        "--max-pause",
-        Refused(&["replay", "tape", "--at-once", "--max-pause", "1s"]),
-    ),
-    (
-        "replay",
-        "--paced",
-        Refused(&["replay", "tape", "--at-once", "--paced"]),
-    ),
-    (
-        "replay",
-        "--speed",
-        Refused(&["replay", "tape", "--at-once", "--speed", "2"]),
-    ),
-    (
-        "schema",
-        "--bundle",
-        Prints(&["schema", "--bundle"], "AcpipeProtocol"),
-    ),
-    (
-        "schema",
-        "--bundle",
-        Refused(&["schema", "--bundle", "--dir", "d"]),
-    ),
-    ("schema", "--dir", Test("bridge/cli.rs")),
-    (
-        "sessions list|sessions show|sessions search|sessions export|sessions delete",
-        "--cwd",
-        Test("bridge/ownership.rs"),
-    ),
-    (
-        "sessions|sessions list|sessions show|sessions search|sessions export|sessions delete|sessions gc|trace|permissions|permissions show",
-        "--no-pager",
-        Test("bridge/rendering.rs"),
-    ),
-    ("sessions delete", "--archive", Test("bridge/sessions.rs")),
-    (
-        "sessions export",
-        "--chunk-profile",
-        Refused(&[
-            "sessions",
-            "export",
-            "a",
-            "--chunk-profile",
-            "5",
-            "-f",
-            "md",
-        ]),
-    ),
-    (
-        "sessions export",
-        "--chunk-profile",
-        Refused(&[
-            "sessions",
-            "export",
-            "a",
-            "--chunk-profile",
-            "5",
-            "-o",
-            "log",
-        ]),
-    ),
-    (
-        "sessions export",
-        "--chunk-profile",
-        Prints(
-            &["sessions", "export", "a", "--chunk-profile", "5"],
-            "parts",
-        ),
-    ),
-    ("sessions export", "--format", Test("bridge/search.rs")),
-    (
-        "sessions export",
-        "--output",
-        Prints(&["sessions", "export", "a", "--output", "log"], "record"),
-    ),
-    (
-        "sessions export",
-        "--output",
-        Refused(&["sessions", "export", "a", "--output", "log", "-f", "md"]),
-    ),
-    ("sessions gc", "--dry-run", Test("bridge/sessions.rs")),
-    ("sessions gc", "--older-than", Test("bridge/sessions.rs")),
-    ("sessions list", "--all", Test("bridge/sessions.rs")),
-    (
-        "sessions list|sessions search",
-        "--json",
-        Test("bridge/screen.rs"),
-    ),
-    ("sessions search", "--limit", Test("bridge/search.rs")),
-    (
-        "sessions search",
-        "--regex",
-        Prints(&["sessions", "search", "--regex", "gree.ings"], "greetings"),
-    ),
-    (
-        "trace",
-        "--cwd",
-        Prints(
-            &["trace", "same", "--text", "--cwd", "two"],
-            "prompt  in two",
-        ),
-    ),
-    (
-        "trace",
-        "--output",
-        Prints(&["trace", "a", "--output", "page.html"], "wrote page.html"),
-    ),
-    ("trace", "--text", Test("bridge/trace.rs")),
-];
 
 /// Returns `true` if a row has this option of this command.
 pub fn has_row(command: &str, option: &str) -> bool {
-    ROWS.iter().any(|(commands, name, _)| {
-        *name == option && commands.split('|').any(|other| other == command)
+    rows().any(|(commands, name, _)| {
+        name == option && commands.split('|').any(|other| other == command)
     })
 }
 
 /// Returns `true` if a command has all options of its rows.
 pub fn exist(command: &str, options: &[String]) -> bool {
-    let own = ROWS
-        .iter()
-        .filter(|(commands, ..)| commands.split('|').any(|other| other == command));
-    own.into_iter()
-        .all(|(_, name, _)| options.iter().any(|option| option == name))
+    let mut own = rows().filter(|(commands, ..)| commands.split('|').any(|c| c == command));
+    own.all(|(_, name, _)| options.iter().any(|option| option == name))
 }
 
 #[test]
 fn options_of_other_commands_show_their_effect_or_are_refused() {
     let world = World::new();
-    let run = [
-        "run",
-        "greetings",
-        "--agent",
-        "demo",
-        "--session",
-        "a",
-        "--record",
-        "tape",
-    ];
-    assert!(acpipe(&world, &run, &[]).status.success());
+    let run = |line: &str| {
+        let words = shlex::split(line).unwrap();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        acpipe(&world, &words, &[])
+    };
+    let line = "run greetings --agent demo --session a --record tape";
+    assert!(run(line).status.success());
     for dir in ["one", "two"] {
         std::fs::create_dir(world.dir.join(dir)).unwrap();
-        let prompt = format!("in {dir}");
-        let run = [
-            "run",
-            &prompt,
-            "--agent",
-            "demo",
-            "--session",
-            "same",
-            "--cwd",
-            dir,
-        ];
-        assert!(acpipe(&world, &run, &[]).status.success());
+        let line = format!("run 'in {dir}' --agent demo --session same --cwd {dir}");
+        assert!(run(&line).status.success());
     }
     std::fs::write(world.dir.join("c.toml"), "agent = \"demo\"\n").unwrap();
     std::fs::write(world.dir.join("p.toml"), "").unwrap();
-    for (_, option, shown) in ROWS {
-        match shown {
-            Test(file) => assert_mentioned(option, file),
-            Prints(words, text) => {
-                let output = acpipe(&world, words, &[]);
-                let said = [output.stdout, output.stderr].concat();
-                let said = String::from_utf8_lossy(&said);
-                assert!(said.contains(text), "{words:?}: {said}");
-            }
-            Refused(words) => {
-                let output = acpipe(&world, words, &[]);
-                let said = String::from_utf8_lossy(&output.stderr);
-                assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-                assert!(said.contains(option), "{words:?}: {said}");
-            }
+    for (_, option, shown) in rows() {
+        if let Some(file) = shown.strip_prefix("tested in ") {
+            assert_mentioned(option, file);
+        } else if let Some(line) = shown.strip_prefix("refused by ") {
+            let output = run(line);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+            assert!(said.contains(option), "{line}: {said}");
+        } else {
+            let prints = shown.strip_prefix("prints ").unwrap();
+            let (text, line) = prints.rsplit_once(": ").unwrap();
+            let output = run(line);
+            let said = [output.stdout, output.stderr].concat();
+            let said = String::from_utf8_lossy(&said);
+            assert!(said.contains(text), "{line}: {said}");
         }
     }
     let added = std::fs::read_to_string(world.dir.join("p.toml")).unwrap();

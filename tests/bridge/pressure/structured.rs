@@ -4,7 +4,7 @@
 use super::{Client, MIB, mib, print_line};
 use crate::harness::steps::{end, say};
 use serde_json::{Value, json};
-use std::io::{BufRead as _, Write as _};
+use std::io::Write as _;
 
 /// Size of a message.
 const SIZE: u64 = if cfg!(debug_assertions) { 8 } else { 48 } * MIB;
@@ -49,30 +49,6 @@ fn a_batch_of_very_many_messages_is_refused_as_a_whole() {
         let answer = refused("a batch", None, &format!("[{}1]", many(piece)));
         let told = answer["error"]["message"].as_str().unwrap();
         assert!(told.contains("1024 messages"), "{told}");
-    }
-}
-
-#[test]
-fn a_batch_has_1024_messages_at_most() {
-    for (messages, answered) in [(1024, true), (1025, false)] {
-        let mut client = Client::new(&[], &json!({}));
-        let call = r#"{"jsonrpc":"2.0","method":"agent/status"}"#;
-        let last = r#"{"jsonrpc":"2.0","id":7,"method":"agent/status"}"#;
-        let calls = [vec![call; messages - 1], vec![last]].concat().join(",");
-        writeln!(client.stdin, "[{calls}]").unwrap();
-        client.send(8, "agent/status", &json!({}));
-        let mut line = String::new();
-        let mut seen = false;
-        loop {
-            line.clear();
-            assert!(client.stdout.read_line(&mut line).unwrap() > 0, "it ended");
-            seen |= line.starts_with(r#"[{"jsonrpc":"2.0","id":7,"result""#);
-            if line.starts_with(r#"{"jsonrpc":"2.0","id":8"#) {
-                break;
-            }
-        }
-        assert_eq!(seen, answered);
-        client.finish();
     }
 }
 

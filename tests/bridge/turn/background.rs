@@ -1,7 +1,7 @@
 //! Messages outside of turns: updates of an agent without a prompt, or after its answer.
 
 use crate::harness::server::Server;
-use crate::harness::steps::{end, say, tool, tool_change};
+use crate::harness::steps::{end, say, tool};
 use serde_json::{Value, json};
 
 /// Runs a turn, then makes the agent send these updates for the first session, by a later `session/ensure`.
@@ -75,52 +75,6 @@ fn late_updates_name_the_message_they_continue() {
     let (mut s, message) = unprompted_message(&[said("more", "m1")["update"].clone()]);
     let answer = first_answer(&mut s);
     assert_eq!(message[0]["messageMetadata"]["acp"]["continues"], answer);
-}
-
-#[test]
-fn late_tool_updates_stay_out_of_the_next_turn() {
-    let late = tool_change("t", &json!({"status": "completed", "rawOutput": "done"}));
-    let own = tool("u", &json!({"name": "Read", "status": "completed"}));
-    // A new call with an old id, which some agents use.
-    let again = tool("t", &json!({"name": "Write", "status": "completed"}));
-    let mut s = Server::ready(&json!({"session/prompt": [
-        [tool("t", &json!({"name": "Bash"})), end("end_turn")],
-        [say("b"), late, own, end("end_turn")],
-        [again, end("end_turn")],
-    ]}));
-    let first = s.prompt("1");
-    let second = s.prompt("2");
-    assert_eq!(second.summary["toolsUsed"], json!(["Read"]));
-    let third = s.send_prompt("default", "3");
-    let late = s.unprompted("default");
-    assert_eq!(
-        late[0]["messageMetadata"]["acp"]["continues"],
-        first.summary["messageId"]
-    );
-    let shown = |kind: &str| late.iter().find(|c| c["type"] == kind).unwrap();
-    assert_eq!(shown("tool-input-available")["toolName"], "Bash");
-    assert_eq!(
-        shown("tool-output-available")["output"]["rawOutput"],
-        "done"
-    );
-    assert_eq!(s.turn(&third).summary["toolsUsed"], json!(["Write"]));
-}
-
-#[test]
-fn late_usage_belongs_to_the_session() {
-    let usage = |used: u32, cost: f64| json!({"sessionUpdate": "usage_update", "used": used, "size": 9, "cost": {"amount": cost, "currency": "USD"}});
-    let mut s = Server::ready(&json!({
-        "session/new": [[{"default": true}], [{"default": true}, {"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update": usage(3, 1.0)}}}]],
-        "session/prompt": [[end("end_turn")], [{"update": usage(4, 1.5)}, end("end_turn")]],
-    }));
-    s.prompt("1");
-    s.ensure("other");
-    let state = s.notification("session/state");
-    assert_eq!(state["sessionId"], "default");
-    assert_eq!(state["state"]["context"]["used"], 3);
-    // Costs outside of turns are not part of the next turn.
-    assert_eq!(s.prompt("2").summary["cost"], 0.5);
-    assert_eq!(s.ensure("default")["state"]["context"]["used"], 4);
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod run_reports;
 mod scopes;
 mod set;
 mod slow_disk;
+mod summaries;
 mod timers;
 mod unended_calls;
 mod update_runs;

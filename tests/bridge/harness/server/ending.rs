@@ -4,6 +4,7 @@ use super::Server;
 use super::chunks::ReceivedChunk;
 use crate::harness::{LIMIT, World, signal};
 use serde_json::Value;
+use std::process::ExitStatus;
 use std::thread;
 use std::time::Instant;
 
@@ -37,6 +38,14 @@ impl Server {
         self.restart_in(args, &[])
     }
 
+    /// Like [`Server::restart`], initialized, and without notifications of the agents' states.
+    pub fn restarted(self, args: &[&str]) -> Self {
+        let mut server = self.restart(args);
+        server.initialize();
+        server.waive("agent/state");
+        server
+    }
+
     /// Like [`Server::restart`], with additional environment variables.
     pub fn restart_in(mut self, args: &[&str], env: &[(&str, &str)]) -> Self {
         self.end();
@@ -58,13 +67,13 @@ impl Server {
     }
 
     /// Waits for acpipe's exit, which has another cause than the harness, and skips the audit.
-    pub fn ended(&mut self) {
+    pub fn ended(&mut self) -> ExitStatus {
         self.killed = true;
         self.audited = true;
         self.set_reading(true);
         self.drain();
-        self.child.wait().unwrap();
         self.stdin = None;
+        self.child.wait().unwrap()
     }
 
     /// Starts acpipe again in the same world.

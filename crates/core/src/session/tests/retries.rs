@@ -3,7 +3,7 @@
 use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::retry::RETRY_PAUSE;
-use On::{Answer, Cancel, Ensure, Prompt, PromptRetry, Read, Refuse, Stop, Text, Wait};
+use On::{AgentLost, Answer, Cancel, Ensure, Prompt, PromptRetry, Read, Refuse, Stop, Text, Wait};
 use acpipe_protocol::wire::Strategy;
 use serde_json::json;
 use std::time::Duration;
@@ -90,6 +90,42 @@ fn transient_error_ends_a_turn_that_is_not_to_be_retried() {
 }
 
 #[test]
+fn only_errors_of_the_service_are_retried() {
+    for (failure, kind) in [
+        (Refuse(-32000, "overloaded"), "authRequired"),
+        (Answer(json!({ "note": "overloaded" })), "malformed"),
+        (AgentLost, "agentExited"),
+    ] {
+        let mut t = Fixture::live(all());
+        t.on(&PromptRetry("hi"));
+        let output = [t.on(&failure), t.on(&Read)].concat();
+        let end = format!("reply 2 turn error {kind}");
+        assert!(output.contains(&end), "{failure:?}: {output:?}");
+    }
+    let mut t = Fixture::live(all());
+    t.on(&PromptRetry("hi"));
+    t.on(&Refuse(-32603, "overloaded: connect ECONNREFUSED"));
+    t.play(&[(Read, &["chunks data-notice"])]);
+}
+
+#[test]
+fn second_attempt_without_output_is_an_error() {
+    let mut t = Fixture::live(all());
+    t.on(&PromptRetry("hi"));
+    // The error that the agent prints is no output.
+    t.on(&Text("Overloaded"));
+    t.on(&Refuse(-32603, "Overloaded"));
+    t.on(&Read);
+    t.play(&[(Wait(RETRY_PAUSE), &["agent session/prompt hi"])]);
+    t.on(&Stop("end_turn"));
+    let end = t.on(&Read);
+    assert!(
+        end.contains(&"reply 2 turn error emptyTurn".to_owned()),
+        "{end:?}"
+    );
+}
+
+#[test]
 fn turn_with_output_is_not_retried() {
     let mut t = Fixture::live(all());
     t.play(&[
@@ -158,6 +194,26 @@ fn stale_session_is_replaced_and_gets_the_prompt() {
         ),
     ]);
     assert_eq!(t.session.agent_session(), Some("a2"));
+}
+
+#[test]
+fn prompt_is_sent_three_times_at_most() {
+    let mut t = resumed();
+    t.on(&PromptRetry("hi"));
+    t.on(&Refuse(-32603, "session not found"));
+    t.on(&Read);
+    let sent = "agent session/prompt hi".to_owned();
+    let second = t.on(&Answer(json!({ "sessionId": "a2" })));
+    assert!(second.contains(&sent), "{second:?}");
+    t.on(&OVERLOADED);
+    t.on(&Read);
+    assert_eq!(t.on(&Wait(RETRY_PAUSE)), [sent]);
+    t.on(&OVERLOADED);
+    let end = t.on(&Read);
+    assert!(
+        end.contains(&"reply 4 turn error session".to_owned()),
+        "{end:?}"
+    );
 }
 
 #[test]
