@@ -122,6 +122,12 @@ impl World {
         path.to_str().unwrap().to_owned()
     }
 
+    /// Writes the user's configuration.
+    pub fn configure(&self, text: &str) {
+        fs::create_dir_all(self.dir.join("config/acpipe")).unwrap();
+        self.file("config/acpipe/config.toml", text);
+    }
+
     /// Writes an executable file in the scratch directory and returns its path.
     pub fn executable(&self, name: &str, content: &str) -> String {
         use std::os::unix::fs::PermissionsExt as _;
@@ -238,6 +244,11 @@ pub fn signal(pid: i32, signal: rustix::process::Signal) {
     }
 }
 
+/// Returns the arguments of a command line, which has one blank between two.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
 /// Waits until a process is blocked on writing: one of its threads waits for space in a pipe, according to
 /// `/proc`, and five checks in a row find no new output.
 #[track_caller]
@@ -326,6 +337,15 @@ pub mod steps {
             update[name] = value.clone();
         }
         json!({"update": update})
+    }
+
+    /// Script of an agent that can resume sessions.
+    pub fn resumable(mut script: Value) -> Value {
+        let can = json!({"sessionCapabilities": {"resume": {}}});
+        script["initialize"] =
+            json!([[{"reply": {"protocolVersion": 1, "agentCapabilities": can}}]]);
+        script["session/resume"] = json!([[{"reply": {}}]]);
+        script
     }
 
     /// Reply to the prompt, which ends the turn.

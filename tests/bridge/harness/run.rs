@@ -31,6 +31,11 @@ impl Run {
         }
     }
 
+    /// Creates a run of acpipe with this line of arguments ([`super::words`]).
+    pub fn of(line: &str) -> Self {
+        Self::new(&super::words(line))
+    }
+
     /// Appends the fake agent with this script, after `--`.
     pub fn script(self, script: &Value) -> Self {
         let script = self.world.script(script);
