@@ -153,8 +153,8 @@ fn prompt_in_a_session_of_others_runs_under_the_stricter_permissions() {
 #[test]
 fn queued_prompt_keeps_the_permissions_of_its_client() {
     let asked = [question(), say("done"), end("end_turn")];
-    let held = json!({"if": {"params": "hold", "then": until_cancelled(), "else": asked}});
-    let (daemon, script) = Daemon::with_script(&json!({"session/prompt": [[held]]}));
+    let steps = json!({"if": {"params": "hold", "then": until_cancelled(), "else": asked}});
+    let (daemon, script) = Daemon::with_script(&json!({"session/prompt": [[steps]]}));
     let options = |mode: &'static str| ["--permissions", mode, "--", FAKE_AGENT, script.as_str()];
     for (n, (opener, caller)) in [(APPROVE, DENY), (DENY, APPROVE), (APPROVE, APPROVE)]
         .into_iter()

@@ -227,19 +227,19 @@ fn command_that_runs_without_a_request_is_found() {
 }
 
 /// Probes an agent that performs these steps in the tool, and then writes the file or not.
-fn finds_unasked(work: &[Value], writes: bool, want: &Value, found: &str) {
+fn finds_unasked(in_tool: &[Value], writes: bool, want: &Value, found: &str) {
     let world = World::new();
     let dir = world.dir.join("probed");
     fs::create_dir(&dir).unwrap();
     let file = dir.join("acpipe-probe");
-    let mut work = work.to_vec();
+    let mut steps = in_tool.to_vec();
     if writes {
-        work.push(json!({"once": {"mark": file, "steps": []}}));
+        steps.push(json!({"once": {"mark": file, "steps": []}}));
     }
-    let [wait, stop] = until_cancelled();
-    let long = [say("one"), wait, stop];
+    let until = until_cancelled();
+    let long = [&[say("one")][..], &until].concat();
     let short = [json!({"default": true})];
-    let script = with("session/prompt", prompts_with(&short, &long, &work));
+    let script = with("session/prompt", prompts_with(&short, &long, &steps));
     let script = world.script(&script);
     let probe = |want: &Value, found: &str| {
         let line = format!(
