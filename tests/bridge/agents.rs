@@ -2,20 +2,16 @@
 //! and sessions, and a session can be handed over to another agent.
 
 use crate::harness::server::Server;
-use crate::harness::steps::{end, say};
+use crate::harness::steps::{end, resumable, say};
 use crate::harness::{FAKE_AGENT, World, await_blocked_writer, calls, counted};
 use serde_json::{Value, json};
 
 /// Script of an agent that answers every prompt with its name and resumes its sessions.
 fn named(name: &str) -> Value {
-    json!({
-        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
-            "sessionCapabilities": {"resume": {}, "close": {}}}}}]],
+    resumable(json!({
         "session/new": [[{"reply": {"sessionId": format!("{name}-session")}}]],
-        "session/resume": [[{"reply": {}}]],
-        "session/close": [[{"reply": {}}]],
         "session/prompt": [[say(name), end("end_turn")]],
-    })
+    }))
 }
 
 /// Connects a fake agent under a name, with its own log, and claims the notifications of its states.
@@ -83,27 +79,24 @@ fn sessions_of_two_agents_run_and_end_independently() {
     server.await_chunk("a", |chunk| chunk["type"] == "text-delta");
     assert_eq!(prompt(&mut server, "b", "two")["text"], "beta");
     let listed = server.call("agent/list", &json!({}));
-    let listed: Vec<_> = listed["agents"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|agent| {
-            (
-                agent["agent"].clone(),
-                agent["state"].clone(),
-                agent["sessions"].clone(),
-            )
-        })
-        .collect();
-    let agent =
-        |name: &str, state: &str, sessions: u64| (json!(name), json!(state), json!(sessions));
-    let want = [
-        agent("default", "disconnected", 0),
-        agent("alpha", "ready", 1),
-        agent("beta", "ready", 1),
-    ];
-    assert_eq!(listed, want);
-    // Disconnecting `beta` does not disturb `alpha` and its sessions.
+    let listed = listed["agents"].as_array().unwrap().iter();
+    let listed = listed.map(|a| json!([a["agent"], a["state"], a["sessions"]]));
+    let want = json!([
+        ["default", "disconnected", 0],
+        ["alpha", "ready", 1],
+        ["beta", "ready", 1]
+    ]);
+    assert_eq!(listed.collect::<Value>(), want);
+    // Neither a change of the environment of `beta` nor its end disturbs `alpha` and its sessions.
+    let set = json!({"agent": "beta", "set": {"ONLY_BETA": "1"}});
+    let updated = server.call("agent/updateEnvironment", &set);
+    assert_eq!(updated["sessions"][0]["recovery"]["rung"], "resume");
+    let again = ["stopping", "disconnected", "starting", "ready"];
+    states(&mut server, "beta", &again);
+    for (name, is_set) in [("alpha", false), ("beta", true)] {
+        let env = server.call("agent/getEnvironment", &json!({"agent": name}));
+        assert_eq!(env["env"]["ONLY_BETA"] == "1", is_set, "{name}");
+    }
     server.call("agent/disconnect", &json!({"agent": "beta"}));
     states(&mut server, "beta", &["stopping", "disconnected"]);
     server.call("session/cancel", &json!({"sessionId": "a"}));
@@ -209,31 +202,6 @@ fn a_flood_that_waits_for_the_client_is_not_long_ahead_of_another_agent() {
 }
 
 #[test]
-fn each_agent_has_its_own_environment() {
-    let mut server = Server::initialized(&[]);
-    connect(&mut server, "alpha", &named("alpha"));
-    connect(&mut server, "beta", &named("beta"));
-    ensure(&mut server, "a", "alpha");
-    let updated = server.call(
-        "agent/updateEnvironment",
-        &json!({"agent": "alpha", "set": {"ONLY_ALPHA": "1"}}),
-    );
-    assert_eq!(updated["restarted"], true);
-    assert_eq!(updated["sessions"][0]["recovery"]["rung"], "resume");
-    states(
-        &mut server,
-        "alpha",
-        &["stopping", "disconnected", "starting", "ready"],
-    );
-    let variables = |server: &mut Server, agent: &str| {
-        server.call("agent/getEnvironment", &json!({"agent": agent}))["env"].clone()
-    };
-    assert_eq!(variables(&mut server, "alpha")["ONLY_ALPHA"], "1");
-    assert!(variables(&mut server, "beta").get("ONLY_ALPHA").is_none());
-    server.finish();
-}
-
-#[test]
 fn session_moves_to_another_agent_with_its_history_and_back() {
     let mut server = Server::initialized(&[]);
     connect(&mut server, "alpha", &named("alpha"));
@@ -280,53 +248,6 @@ fn session_moves_to_another_agent_with_its_history_and_back() {
     assert!(!given.contains("the first question"), "{given}");
     let history = server.call("message/list", &json!({"sessionId": "work"}));
     assert_eq!(history["total"], 6);
-    server.finish();
-}
-
-#[test]
-fn session_does_not_move_to_another_agent_during_a_turn() {
-    let mut server = Server::initialized(&[]);
-    let held =
-        json!({"session/prompt": [[say("alpha"), {"wait": "session/cancel"}, end("cancelled")]]});
-    connect(&mut server, "alpha", &held);
-    connect(&mut server, "beta", &named("beta"));
-    ensure(&mut server, "work", "alpha");
-    let turn = server.send_prompt("work", "one");
-    server.await_chunk("work", |chunk| chunk["type"] == "text-delta");
-    let refused = server.call_error(
-        "session/ensure",
-        &json!({"sessionId": "work", "agent": "beta"}),
-    );
-    assert_eq!(refused["data"]["kind"], "busy");
-    server.call("session/cancel", &json!({"sessionId": "work"}));
-    assert_eq!(server.turn(&turn).summary["stopReason"], "cancelled");
-    let info = server.call("session/get", &json!({"sessionId": "work"}));
-    assert_eq!(
-        (&info["agentName"], &info["state"]),
-        (&json!("alpha"), &json!("live"))
-    );
-    server.finish();
-}
-
-#[test]
-fn failed_move_returns_the_session_to_its_agent() {
-    let mut server = Server::initialized(&[]);
-    connect(&mut server, "alpha", &named("alpha"));
-    let refusing = json!({"session/new": [[{"error": {"code": -32603, "message": "no room"}}]]});
-    connect(&mut server, "beta", &refusing);
-    ensure(&mut server, "work", "alpha");
-    prompt(&mut server, "work", "one");
-    let refused = server.call_error(
-        "session/ensure",
-        &json!({"sessionId": "work", "agent": "beta"}),
-    );
-    assert!(
-        refused["message"].as_str().unwrap().contains("no room"),
-        "{refused}"
-    );
-    assert_eq!(prompt(&mut server, "work", "two")["text"], "alpha");
-    let log_of_alpha = log(&server.world, "alpha");
-    assert_eq!(calls(&log_of_alpha, "session/resume").len(), 1);
     server.finish();
 }
 

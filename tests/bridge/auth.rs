@@ -32,35 +32,41 @@ fn authenticate(s: &mut Server, method: &str) -> Value {
 
 #[test]
 fn failed_session_opens_after_sign_in_without_a_restart() {
-    let mut s = Server::initialized(&[]);
-    let status = s.connect(&json!({
-        "initialize": hello(),
-        "authenticate": [[{"reply": {}}]],
-        "logout": [[{"reply": {}}]],
-        "session/new": [[refusal()], [{"default": true}]],
-        "session/prompt": [[refusal()], [say("signed in"), {"reply": {"stopReason": "end_turn"}}]],
-    }));
-    assert_eq!(status["capabilities"]["logout"], true);
-    let error = s.call_error("session/ensure", &json!({}));
-    assert_eq!(error["data"]["kind"], "authRequired");
-    assert_eq!(
-        authenticate(&mut s, "browser"),
-        json!({"done": true, "run": null})
-    );
-    s.ensure("default");
-    assert_eq!(s.prompt("x").summary["errors"][0]["kind"], "authRequired");
-    authenticate(&mut s, "browser");
-    assert_eq!(s.prompt("x").summary["text"], "signed in");
-    assert_eq!(s.call("agent/logout", &json!({})), json!({}));
-    let log = s.finish().log;
-    let asked: Vec<&Value> = calls(&log, "authenticate")
-        .iter()
-        .map(|c| &c["params"])
-        .collect();
-    assert_eq!(asked, [&json!({"methodId": "browser"}); 2]);
-    assert_eq!(calls(&log, "logout").len(), 1);
-    let can = &calls(&log, "initialize")[0]["params"]["clientCapabilities"];
-    assert_eq!(can["auth"]["terminal"], true);
+    for child_per_session in [false, true] {
+        let mut s = Server::initialized(&[]);
+        let script = s.world.script(&json!({
+            "initialize": hello(),
+            "authenticate": [[{"reply": {}}]],
+            "logout": [[{"reply": {}}]],
+            "session/new": [[refusal()], [{"default": true}]],
+            "session/prompt": [[refusal()], [say("signed in"), {"reply": {"stopReason": "end_turn"}}]],
+        }));
+        let agent =
+            json!({"command": FAKE_AGENT, "args": [script], "childPerSession": child_per_session});
+        let status = s.call("agent/connect", &agent);
+        s.agent_states(&["starting", "ready"]);
+        assert_eq!(status["capabilities"]["logout"], true);
+        let error = s.call_error("session/ensure", &json!({}));
+        assert_eq!(error["data"]["kind"], "authRequired");
+        let done = json!({"done": true, "run": null});
+        assert_eq!(authenticate(&mut s, "browser"), done);
+        s.ensure("default");
+        let log = s.world.log();
+        let [hello] = calls(&log, "initialize")[..] else {
+            panic!("{child_per_session}: {log:?}");
+        };
+        let can = &hello["params"]["clientCapabilities"];
+        assert_eq!(can["auth"]["terminal"], true);
+        assert_eq!(s.prompt("x").summary["errors"][0]["kind"], "authRequired");
+        authenticate(&mut s, "browser");
+        assert_eq!(s.prompt("x").summary["text"], "signed in");
+        assert_eq!(s.call("agent/logout", &json!({})), json!({}));
+        let log = s.finish().log;
+        let asked = calls(&log, "authenticate").into_iter();
+        let asked: Vec<&Value> = asked.map(|call| &call["params"]).collect();
+        assert_eq!(asked, [&json!({"methodId": "browser"}); 2]);
+        assert_eq!(calls(&log, "logout").len(), 1);
+    }
 }
 
 #[test]
@@ -83,22 +89,6 @@ fn sign_in_by_key_sets_the_environment_and_authenticates() {
     s.agent_states(&["starting", "ready"]);
     s.ensure("default");
     assert_eq!(s.prompt("one").summary["text"], "one");
-    for (env, why) in [
-        (json!({}), "the method requires TOKEN"),
-        (json!({"TOKEN": null}), "the method requires TOKEN"),
-        (
-            json!({"TOKEN": SECRET, "OTHER": SECRET}),
-            "\"OTHER\" is not a variable of the method; use TOKEN, ORG",
-        ),
-    ] {
-        let error = s.call_error(
-            "agent/authenticate",
-            &json!({"methodId": "key", "env": env}),
-        );
-        assert_eq!(error["data"]["field"], "env");
-        assert!(error["message"].as_str().unwrap().contains(why), "{error}");
-        assert!(!error.to_string().contains(SECRET), "{error}");
-    }
     let keys = json!({"methodId": "key", "env": {"TOKEN": SECRET}});
     assert_eq!(s.call("agent/authenticate", &keys)["done"], true);
     s.agent_states(&RESTART);
@@ -120,70 +110,6 @@ fn sign_in_by_key_sets_the_environment_and_authenticates() {
     assert_eq!(first, ["authenticate", "session/resume", "authenticate"]);
     assert!(end.stderr.contains("[hidden]"), "{}", end.stderr);
     assert!(!end.stderr.contains(SECRET), "{}", end.stderr);
-}
-
-#[test]
-fn terminal_sign_in_returns_the_full_command() {
-    let mut s = Server::initialized(&[]);
-    let status = s.connect(&json!({"initialize": hello()}));
-    let answer = authenticate(&mut s, "shell");
-    let args = &status["args"];
-    let run = json!({"command": FAKE_AGENT, "args": [args[0], "login"], "env": {"A": "b"}});
-    assert_eq!(answer, json!({"done": false, "run": run}));
-    let told = &status["authMethods"][2];
-    assert_eq!(
-        (&told["type"], &told["command"], &told["args"]),
-        (&json!("terminal"), &run["command"], &run["args"])
-    );
-    assert_eq!(
-        status["authMethods"][1]["vars"][0],
-        json!({"name": "TOKEN", "label": null, "secret": true, "optional": false})
-    );
-    assert!(calls(&s.finish().log, "authenticate").is_empty());
-}
-
-#[test]
-fn expired_login_is_recognised_behind_other_error_codes() {
-    let expired = json!({"error": {"code": -32603, "message": "Internal error", "data": {"message": "Your access token \
-        could not be refreshed. Please sign in again.", "codexErrorInfo": "unauthorized"}}});
-    let mut s = Server::initialized(&[]);
-    s.connect(&json!({"initialize": hello(), "session/prompt": [[expired]]}));
-    s.ensure("default");
-    let turn = s.prompt("x");
-    let error = &turn.summary["errors"][0];
-    assert_eq!(error["kind"], "authRequired");
-    assert!(
-        error["message"]
-            .as_str()
-            .unwrap()
-            .contains("Use a key: set TOKEN"),
-        "{error}"
-    );
-    assert!(
-        error["data"]["agentMessage"]
-            .as_str()
-            .unwrap()
-            .contains("refreshed"),
-        "{error}"
-    );
-}
-
-#[test]
-fn sign_in_of_a_per_session_agent_applies_to_the_next_session() {
-    let mut s = Server::initialized(&[]);
-    let script = s.world.script(
-        &json!({"initialize": hello(), "authenticate": [[{"reply": {}}]],
-        "session/new": [[refusal()], [{"default": true}]]}),
-    );
-    s.call(
-        "agent/connect",
-        &json!({"command": FAKE_AGENT, "args": [script], "childPerSession": true}),
-    );
-    s.agent_states(&["starting", "ready"]);
-    s.call_error("session/ensure", &json!({}));
-    authenticate(&mut s, "browser");
-    s.ensure("default");
-    assert_eq!(calls(&s.finish().log, "initialize").len(), 1);
 }
 
 #[test]

@@ -154,19 +154,3 @@ fn declared_callbacks_are_served_or_sent_to_the_client() {
     let offered = &calls(&log, "initialize")[0]["params"]["clientCapabilities"];
     assert!(offered["elicitation"].is_object(), "{offered}");
 }
-
-#[test]
-fn undeclared_callbacks_get_method_not_found() {
-    let (mut server, path) = begin(&[], &json!({}));
-    let turn = server.prompt("go");
-    assert_eq!(turn.text(), "I begin. I end.");
-    let log = server.finish().log;
-    let all = answers(&log);
-    let (first, rest) = all.split_first().unwrap();
-    assert_eq!(
-        *first,
-        json!({"outcome": {"outcome": "selected", "optionId": "y"}})
-    );
-    assert_eq!(rest, vec![json!(-32601); 10]);
-    assert!(!fs::exists(path).unwrap());
-}

@@ -2,7 +2,6 @@
 //! learns during its turn.
 
 use crate::harness::run::{Outcome, Run};
-use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
 use crate::harness::{FAKE_AGENT, World, calls};
 use serde_json::{Value, json};
@@ -134,98 +133,6 @@ fn error_after_a_partial_line_starts_on_a_new_line() {
         "{text}"
     );
     assert_eq!(lines.len(), 2, "{text}");
-}
-
-/// Returns the error message of a refused `session/new`.
-fn refused(command: Option<&str>, methods: &Value, error: &Value) -> String {
-    let mut s = Server::initialized(&[]);
-    let hello = json!({"protocolVersion": 1, "authMethods": methods});
-    let script = json!({"initialize": [[{"reply": hello}]], "session/new": [[{"error": error}]]});
-    let script = s.world.script(&script);
-    let program = match command {
-        Some(name) => {
-            let text = format!("#!/bin/sh\nexec '{FAKE_AGENT}' '{script}'\n");
-            s.world.executable(name, &text)
-        }
-        None => FAKE_AGENT.to_owned(),
-    };
-    let args = if command.is_some() {
-        json!(["acp"])
-    } else {
-        json!([script])
-    };
-    s.waive("agent/state");
-    s.call("agent/connect", &json!({"command": program, "args": args}));
-    let error = s.call_error("session/ensure", &json!({}));
-    error["message"].as_str().unwrap().to_owned()
-}
-
-#[test]
-fn sign_in_error_names_a_command_and_the_agents_help() {
-    let plain = json!({"code": -32000, "message": "Authentication required"});
-    let helpful = json!({"code": -32000, "message": "Authentication required", "data": {"details": "set FACTORY_API_KEY"}});
-    let agents_own = json!([{"id": "x", "name": "Log in"}]);
-    let in_words = json!([{"id": "x", "name": "Log in", "description": "Run `my-agent login` in the terminal"}]);
-    let terminal = json!([{"id": "x", "name": "Log in", "type": "terminal", "args": ["login"]}]);
-    let cases = [
-        (
-            None,
-            &agents_own,
-            &helpful,
-            "message of the agent: Authentication required: set FACTORY_API_KEY",
-        ),
-        (
-            None,
-            &in_words,
-            &plain,
-            "Run `my-agent login` in the terminal",
-        ),
-        (None, &terminal, &plain, "login`"),
-        (Some("kimi"), &agents_own, &plain, "run `kimi login`"),
-    ];
-    for (command, methods, error, says) in cases {
-        let message = refused(command, methods, error);
-        assert!(
-            message.starts_with("auth required") && message.contains(says),
-            "{message}"
-        );
-        assert!(!message.contains("acpipe login"), "{message}");
-        assert_eq!(
-            message.contains("message of the agent"),
-            *error == helpful,
-            "{message}"
-        );
-    }
-}
-
-#[test]
-fn the_data_of_an_internal_error_is_in_the_message() {
-    let datas = [
-        (
-            json!({"error": "no model is configured"}),
-            "no model is configured",
-        ),
-        (json!({"details": "disk quota"}), "disk quota"),
-        (json!({"message": "bad tool"}), "bad tool"),
-        (
-            json!({"error": {"message": "nested cause"}, "detail": "and this"}),
-            "nested cause: and this",
-        ),
-        (json!("plain words"), "plain words"),
-    ];
-    let runs: Vec<Value> = datas
-        .iter()
-        .map(|(data, _)| json!([{"error": {"code": -32603, "message": "Internal error", "data": data}}]))
-        .collect();
-    let mut s = Server::ready(&json!({"session/prompt": runs}));
-    for (_, words) in &datas {
-        let turn = s.prompt("x");
-        let message = turn.summary["errors"][0]["message"].as_str().unwrap();
-        assert!(
-            message.contains(&format!("Internal error: {words}")),
-            "{message}"
-        );
-    }
 }
 
 #[test]

@@ -72,38 +72,6 @@ fn the_cli_is_found_by_every_name() {
 }
 
 #[test]
-fn missing_claude_cli_error_lists_the_searched_places() {
-    let world = World::new();
-    let home = world.dir.to_str().unwrap().to_owned();
-    let empty = world.dir.join("empty");
-    fs::create_dir(&empty).unwrap();
-    let path = empty.to_str().unwrap().to_owned();
-    let missing = world.dir.join("missing").to_str().unwrap().to_owned();
-    let env = [("PATH", path.as_str()), ("HOME", &home)];
-    let mut s = Server::launch(world, &[], Framing::Lines, &env);
-    s.initialize();
-    let connect = json!({"protocol": "claude"});
-    let error = s.call_error("agent/connect", &connect);
-    assert_eq!(error["data"]["kind"], "agentNotFound");
-    let message = error["message"].as_str().unwrap();
-    for word in ["1 directories of PATH", "npm install -g", "CLAUDE_CLI_PATH"] {
-        assert!(message.contains(word), "{message}");
-    }
-    let tried = error["data"]["tried"].as_array().unwrap();
-    assert!(
-        tried.contains(&json!(format!("{path}/claude"))),
-        "{tried:?}"
-    );
-    assert!(tried.contains(&json!(format!("{home}/.local/bin/claude"))));
-    s.agent_states(&["starting", "disconnected"]);
-    // If the variable is set, only its path is tried.
-    let connect = json!({"protocol": "claude", "env": {"CLAUDE_CLI_PATH": missing}});
-    let error = s.call_error("agent/connect", &connect);
-    assert!(error["message"].as_str().unwrap().contains(&missing));
-    s.agent_states(&["starting", "disconnected"]);
-}
-
-#[test]
 fn run_works_with_the_claude_cli() {
     for by in ["--agent", "--"] {
         let (world, path) = with_cli();
@@ -261,43 +229,26 @@ fn unsupported_options_are_refused_by_name() {
     let agent = |options: Value| json!({"command": FAKE_AGENT, "options": options});
     let error = s.call_error("agent/connect", &agent(json!({"maxTurns": 2})));
     assert_eq!(error["data"]["kind"], "invalidParams");
-    assert!(
-        error["message"]
-            .as_str()
-            .unwrap()
-            .contains("options.maxTurns")
-    );
-    s.call("agent/connect", &agent(json!({})));
-    s.agent_states(&["starting", "ready"]);
-    let ensure = json!({"options": {"appendSystemPrompt": "x"}});
-    let error = s.call_error("session/ensure", &ensure);
-    assert!(
-        error["message"]
-            .as_str()
-            .unwrap()
-            .contains("options.appendSystemPrompt")
-    );
-    s.ensure("default");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("options.maxTurns"), "{error}");
     drop(s);
 
     let mut s = claude::server(&[], &json!({}));
     s.connect_claude(&json!({}));
-    for (options, word) in [
-        (json!({"allowedTools": ["Reed"]}), "Reed"),
-        (json!({"maxTurns": 0}), "options.maxTurns"),
+    for (options, kind, word) in [
+        (json!({"allowedTools": ["Reed"]}), "invalidTool", "Reed"),
+        (json!({"allowedTools": ["Bash("]}), "invalidTool", "Bash("),
+        (json!({"maxTurns": 0}), "invalidParams", "options.maxTurns"),
         (
             json!({"additionalDirectories": ["a"]}),
+            "invalidParams",
             "options.additionalDirectories",
         ),
     ] {
         let error = s.call_error("session/ensure", &json!({ "options": options }));
+        assert_eq!(error["data"]["kind"], kind, "{error}");
         assert!(error["message"].as_str().unwrap().contains(word), "{error}");
     }
-    let error = s.call_error(
-        "session/ensure",
-        &json!({"options": {"allowedTools": ["Bash("]}}),
-    );
-    assert_eq!(error["data"]["kind"], "invalidTool", "{error}");
 }
 
 #[test]
@@ -318,22 +269,6 @@ fn mcp_servers_are_passed_without_exposing_their_secrets() {
     assert!(!process.to_string().contains("mcp-config"), "{process}");
     let given = &claude::requests(&s.finish().log, "mcp_set_servers")[0];
     assert_eq!(given["servers"]["a"]["env"], json!({"K": "v"}));
-}
-
-#[test]
-fn turn_without_its_structured_output_fails() {
-    let mut s = claude::server(&[], &json!({}));
-    s.connect_claude(&json!({"outputSchema": {"type": "object"}}));
-    s.ensure("default");
-    let turn = s.prompt("just text");
-    assert_eq!(turn.summary["errors"][0]["kind"], "schemaMismatch");
-    // The agent was asked once to correct its answer, and the fake repeats the request.
-    assert_eq!(turn.summary["attempts"], 2);
-    let text = turn.summary["text"].as_str().unwrap();
-    assert!(text.contains("contains no JSON value"), "{text}");
-    let turn = s.steps(&json!([{"result": {"structured_output": {"a": [1]}}}]));
-    assert_eq!(turn.summary["structuredOutput"], json!({"a": [1]}));
-    assert_eq!(turn.summary["isError"], false);
 }
 
 #[test]

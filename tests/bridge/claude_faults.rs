@@ -42,15 +42,3 @@ fn claude_process_without_stdout_is_stopped() {
     assert_eq!(turn.summary["text"], "two");
     assert_eq!(turn.one("data-recovery")["data"]["rung"], "resume");
 }
-
-#[test]
-fn unknown_frame_is_forwarded() {
-    let mut s = claude::ready(&json!({}));
-    let novel = json!({"type": "novel", "session_id": "{session}", "a": {"b": 1}});
-    let turn = s.steps(&json!([{ "frame": novel }, {"say": "x"}]));
-    let told = turn
-        .of("data-claude")
-        .iter()
-        .any(|c| c.to_string().contains(r#""b":1"#));
-    assert!(told, "{:?}", turn.chunks);
-}

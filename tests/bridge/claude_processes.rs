@@ -111,39 +111,6 @@ fn claude_processes_end_with_acpipe() {
 }
 
 #[test]
-fn claude_can_be_disconnected_in_every_state() {
-    // Without any process.
-    let mut s = claude::server(&[], &json!({}));
-    s.connect_claude(&json!({}));
-    s.call("agent/disconnect", &json!({}));
-    s.agent_states(&["stopping", "disconnected"]);
-    // The agent can be connected again.
-    s.connect_claude(&json!({}));
-    s.ensure("default");
-    s.call("agent/disconnect", &json!({}));
-    s.agent_states(&["stopping", "disconnected"]);
-    drop(s);
-
-    // During the version probe.
-    let mut s = claude::server(&[], &json!({"version": [{"hang": true}]}));
-    let connect = s.send("agent/connect", &json!({"protocol": "claude"}));
-    s.await_log(1, |line| line["argv"] == json!(["--version"]));
-    s.call("agent/disconnect", &json!({}));
-    assert_eq!(s.error(&connect)["data"]["kind"], "cancelled");
-    s.agent_states(&["starting", "stopping", "disconnected"]);
-    drop(s);
-
-    // While a session is being opened.
-    let mut s = claude::server(&[], &json!({"control": {"initialize": []}}));
-    s.connect_claude(&json!({}));
-    let ensure = s.send("session/ensure", &json!({}));
-    s.await_log(1, |line| line["got"]["request"]["subtype"] == "initialize");
-    s.call("agent/disconnect", &json!({}));
-    assert_eq!(s.error(&ensure)["data"]["kind"], "cancelled");
-    s.agent_states(&["stopping", "disconnected"]);
-}
-
-#[test]
 fn prompt_after_a_crash_resumes_the_claude_session() {
     let mut s = with_sessions(&json!({}), &["a", "b"]);
     for name in ["a", "b"] {
@@ -193,37 +160,6 @@ fn process_that_exits_while_opening_reports_the_cause() {
 }
 
 #[test]
-fn changed_environment_restarts_the_claude_processes() {
-    let mut s = with_sessions(&json!({}), &["a", "b"]);
-    for name in ["a", "b"] {
-        let id = s.send_prompt(name, "x");
-        s.turn(&id);
-    }
-    let changed = s.call(
-        "agent/updateEnvironment",
-        &json!({"set": {"CLAUDE_NEW": "1"}}),
-    );
-    assert_eq!(changed["restarted"], true);
-    let sessions = changed["sessions"].as_array().unwrap();
-    assert_eq!(sessions.len(), 2);
-    for session in sessions {
-        assert_eq!(session["recovery"]["rung"], "resume", "{changed}");
-    }
-    s.agent_states(&["stopping", "disconnected", "starting", "ready"]);
-    let id = s.send_prompt("a", "y");
-    let turn = s.turn(&id);
-    assert_eq!(turn.summary["text"], "y");
-    let log = s.finish().log;
-    let processes = processes(&log);
-    assert_eq!(processes.len(), 4);
-    for (n, process) in processes.iter().enumerate() {
-        let new = process["env"].get("CLAUDE_NEW").is_some();
-        assert_eq!(new, n >= 2);
-        assert_eq!(args(process, "--resume=").len(), usize::from(n >= 2));
-    }
-}
-
-#[test]
 fn claude_cli_installed_later_is_found() {
     let world = World::new();
     let path = world.dir.join("claude");
@@ -241,35 +177,21 @@ fn claude_cli_installed_later_is_found() {
 
 #[test]
 fn cli_without_a_version_fails_the_connect() {
-    for (version, word) in [
-        (json!([]), "check that it is the Claude Code CLI"),
-        (json!([{"exit": 2}]), "before it was ready"),
+    for (version, word, states) in [
+        (
+            json!([]),
+            "check that it is the Claude Code CLI",
+            &["starting", "stopping", "disconnected"][..],
+        ),
         (
             json!([{"stderr": "libc is too old"}, {"exit": 127}]),
             "libc is too old",
-        ),
-        (
-            json!([{"line": "1.2.3"}, {"stderr": "odd"}, {"exit": 3}]),
-            "",
+            &["starting", "disconnected"],
         ),
     ] {
         let mut s = claude::server(&[], &json!({ "version": version }));
-        if word.is_empty() {
-            // The version line counts, whatever the exit code.
-            s.connect_claude(&json!({}));
-            s.ensure("default");
-            assert_eq!(s.prompt("hi").summary["text"], "hi");
-            continue;
-        }
-        let since = Instant::now();
         let error = s.call_error("agent/connect", &json!({"protocol": "claude"}));
         assert!(error["message"].to_string().contains(word), "{error}");
-        assert!(since.elapsed() < LIMIT);
-        let states: &[&str] = if word.starts_with("check") {
-            &["starting", "stopping", "disconnected"]
-        } else {
-            &["starting", "disconnected"]
-        };
         s.agent_states(states);
     }
 }

@@ -123,35 +123,6 @@ fn session_lost_by_claude_is_replaced() {
 }
 
 #[test]
-fn prompt_to_an_empty_resumed_session_gets_a_new_session() {
-    let mut s = claude::ready(&json!({}));
-    s.prompt("one");
-    let mut s = restart(s);
-    s.ensure("default");
-    // A resumed session that the CLI has lost ends a prompt without a turn.
-    let lost = json!([s.world.dir.join("lost"), [{"result": {"num_turns": 0}}]]);
-    let steps = json!([{ "once": lost }, {"say": "new"}]);
-    let turn = s.steps(&steps);
-    assert_eq!(turn.summary["metadata"]["recovery"]["rung"], "new");
-    assert_eq!(turn.summary["attempts"], 2);
-    assert_eq!(turn.summary["isError"], false);
-    assert_eq!(s.prompt("on").summary["text"], "on");
-    assert_eq!(s.processes().len(), 3);
-}
-
-#[test]
-fn strategy_load_replays_the_claude_history() {
-    let mut s = claude::ready(&json!({}));
-    s.prompt("one");
-    let mut s = restart(s);
-    let ensured = s.call("session/ensure", &json!({"strategy": "load"}));
-    assert_eq!(ensured["recovery"]["rung"], "load");
-    assert_eq!(ensured["recovery"]["replayed"], 2);
-    assert_eq!(ensured["recovery"]["adopted"], 0, "they are known");
-    assert_eq!(s.prompt("two").summary["text"], "two");
-}
-
-#[test]
 fn session_made_by_the_cli_is_listed_and_adopted() {
     let world = World::new();
     let real = world.dir.join("real dir");

@@ -1,7 +1,6 @@
-//! Permission requests that the client answers: answered, answered too late, withdrawn, cancelled, ended with
-//! the agent.
+//! Permission requests that the client answers, and those that a killed acpipe leaves.
 
-use crate::harness::server::{Server, Turn};
+use crate::harness::server::Server;
 use crate::harness::steps::{ask, end, say, tool, tool_change};
 use serde_json::{Value, json};
 
@@ -14,18 +13,6 @@ const OPTIONS: &[(&str, &str)] = &[
 fn call() -> Value {
     json!({"toolCallId": "t", "title": "Write a", "kind": "edit", "rawInput": {"file_path": "/w/a"},
            "locations": [{"path": "/w/a"}]})
-}
-
-fn script(after: &[Value]) -> Value {
-    let mut steps = vec![
-        tool(
-            "t",
-            &json!({"title": "Write a", "kind": "edit", "status": "pending"}),
-        ),
-        ask(&call(), OPTIONS),
-    ];
-    steps.extend_from_slice(after);
-    json!({"session/prompt": [steps]})
 }
 
 /// Starts a server whose client declares permissions and questions.
@@ -44,29 +31,28 @@ fn selected(option: &str) -> Value {
     json!({"outcome": {"outcome": "selected", "optionId": option}})
 }
 
-/// Returns the answers that the agent received.
-fn agent_answers(log: &[Value]) -> Vec<&Value> {
-    let answers = log.iter().filter_map(|m| m.get("result"));
-    answers.collect()
-}
-
-fn permission(turn: &Turn) -> Value {
-    turn.of("data-permission").last().unwrap()["data"].clone()
-}
-
 #[test]
 fn permission_choice_of_the_client_reaches_the_agent() {
-    for (choice, approved) in [("y", true), ("ya", true), ("n", false)] {
+    let choices = [("y", true), ("ya", true), ("n", false)];
+    let runs = choices.map(|(choice, approved)| {
+        let pending = json!({"title": "Write a", "kind": "edit", "status": "pending"});
         let status = if approved { "completed" } else { "failed" };
-        let script = script(&[
-            tool_change("t", &json!({"status": status})),
+        let mut call = call();
+        call["toolCallId"] = choice.into();
+        json!([
+            tool(choice, &pending),
+            ask(&call, OPTIONS),
+            tool_change(choice, &json!({ "status": status })),
             end("end_turn"),
-        ]);
-        let mut server = server_with_permissions(&["--permissions", "ask"], &script);
+        ])
+    });
+    let script = json!({ "session/prompt": runs });
+    let mut server = server_with_permissions(&["--permissions", "ask"], &script);
+    for (choice, approved) in choices {
         let prompt = server.send_prompt("default", "go");
         let (id, asked) = server.asked("permission/request");
         assert_eq!(asked["sessionId"], "default");
-        assert_eq!(asked["toolCall"]["toolCallId"], "t");
+        assert_eq!(asked["toolCall"]["toolCallId"], choice);
         assert_eq!(asked["toolCall"]["input"], json!({"file_path": "/w/a"}));
         assert_eq!(
             asked["options"][2],
@@ -78,41 +64,21 @@ fn permission_choice_of_the_client_reaches_the_agent() {
         // A second answer is ignored.
         server.reply(&id, &selected("y"));
         let turn = server.turn(&prompt);
-        assert_eq!(turn.one("tool-approval-request")["isAutomatic"], false);
-        assert_eq!(
-            turn.one("tool-approval-request")["approvalId"],
-            asked["questionId"]
-        );
+        let request = turn.one("tool-approval-request");
+        assert_eq!(request["isAutomatic"], false);
+        assert_eq!(request["approvalId"], asked["questionId"]);
         assert_eq!(turn.one("tool-approval-response")["approved"], approved);
         assert_eq!(turn.of("tool-output-denied").len(), usize::from(!approved));
-        let data = permission(&turn);
+        let data = &turn.of("data-permission").last().unwrap()["data"];
         assert_eq!(
             (&data["by"], &data["approved"]),
             (&json!("client"), &json!(approved))
         );
-        let end = server.finish();
-        assert_eq!(agent_answers(&end.log), [&selected(choice)]);
     }
-}
-
-#[test]
-fn input_of_a_tool_of_an_acp_agent_cannot_be_changed() {
-    let script = script(&[
-        tool_change("t", &json!({"status": "failed"})),
-        end("end_turn"),
-    ]);
-    let mut server = server_with_permissions(&["--permissions", "ask"], &script);
-    let prompt = server.send_prompt("default", "go");
-    let (id, _) = server.asked("permission/request");
-    let outcome =
-        json!({"outcome": "selected", "optionId": "y", "updatedInput": {"file_path": "/w/b"}});
-    server.reply(&id, &json!({ "outcome": outcome }));
-    let turn = server.turn(&prompt);
-    let data = permission(&turn);
-    assert_eq!(data["approved"], false);
-    let reason = data["reason"].as_str().unwrap();
-    assert!(reason.contains("updatedInput is not possible"), "{reason}");
-    assert_eq!(agent_answers(&server.finish().log), [&selected("n")]);
+    let log = server.finish().log;
+    let answers = log.iter().filter_map(|message| message.get("result"));
+    let want = choices.map(|(choice, _)| selected(choice));
+    assert_eq!(answers.cloned().collect::<Vec<_>>(), want);
 }
 
 #[test]

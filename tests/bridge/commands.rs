@@ -21,10 +21,9 @@ fn configure(world: &World, script: &str, keys: &str) {
     let text =
         format!("#!/bin/sh\nread -r line\nprintf '%s\\n' \"$line\" >> \"$0.log\"\n{script}\n");
     let file = world.executable("own.sh", &text);
-    std::fs::create_dir_all(world.dir.join("config/acpipe")).unwrap();
-    let definition =
-        format!("[agents.own]\ncommand = '{file}'\nprotocol = 'command'\ninput = 'json'\n{keys}\n");
-    world.file("config/acpipe/config.toml", &definition);
+    world.configure(&format!(
+        "[agents.own]\ncommand = '{file}'\nprotocol = 'command'\ninput = 'json'\n{keys}\n"
+    ));
 }
 
 /// Returns what the command received, prompt by prompt.

@@ -26,11 +26,7 @@ impl Bench {
     fn new(subject: &'static Subject) -> Self {
         let world = World::new();
         let (definition, guard) = (subject.begin)(&world);
-        std::fs::create_dir_all(world.dir.join("config/acpipe")).unwrap();
-        world.file(
-            "config/acpipe/config.toml",
-            &format!("[agents.subject]\n{definition}\n"),
-        );
+        world.configure(&format!("[agents.subject]\n{definition}\n"));
         let mut bench = Self {
             server: Server::launch(world, &["--agent", "subject"], Framing::Lines, &[]),
             subject,
@@ -234,10 +230,11 @@ fn killed_acpipe_leaves_no_process_and_the_session_continues() {
 }
 
 #[test]
-fn hundred_turns_leave_nothing_behind() {
+fn turns_leave_nothing_behind() {
+    const TURNS: usize = 20;
     for subject in SUBJECTS {
         let mut bench = Bench::new(subject);
-        for _ in 0..100 {
+        for _ in 0..TURNS {
             bench.answers();
         }
         let since = Instant::now();
@@ -252,7 +249,7 @@ fn hundred_turns_leave_nothing_behind() {
             std::thread::sleep(Duration::from_millis(20));
         }
         let session = bench.server.call("session/get", &json!({"sessionId": "s"}));
-        assert_eq!(session["messages"], 200, "{}", subject.name);
+        assert_eq!(session["messages"], 2 * TURNS, "{}", subject.name);
         bench.server.finish();
     }
 }

@@ -14,9 +14,10 @@ mod settings;
 mod terms;
 mod two_clients;
 
-use crate::harness::World;
+use crate::harness::steps::{ask, end, say};
+use crate::harness::{FAKE_AGENT, World, words};
 use client::Client;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -35,6 +36,13 @@ impl Daemon {
         let daemon = Self { world };
         daemon.run(&[&["daemon", "start"], options].concat(), 0);
         daemon
+    }
+
+    /// Starts a daemon without options, and writes the script of an agent to a file; returns its path, too.
+    pub fn with_script(script: &Value) -> (Self, String) {
+        let world = World::new();
+        let script = world.script(script);
+        (Self::start_in(world, &[]), script)
     }
 
     /// Returns a command of acpipe in the directory of the test, which is also its home: the daemon runs there.
@@ -77,6 +85,22 @@ impl Daemon {
         self.run(&["daemon", "stop"], 0);
         assert_eq!(self.world.leak(), None);
     }
+}
+
+/// Permission request of an agent, with the options `yes` and `no`.
+pub fn question() -> Value {
+    let tool = json!({"toolCallId": "edit", "title": "Edit", "kind": "edit"});
+    ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")])
+}
+
+/// Script of an agent that asks once in each turn.
+pub fn asking() -> Value {
+    json!({"session/prompt": [[question(), say("done"), end("end_turn")]]})
+}
+
+/// Arguments of a command line without quotes, with the fake agent and its script.
+pub fn with_agent<'a>(line: &'a str, script: &'a str) -> Vec<&'a str> {
+    [&words(line)[..], &["--", FAKE_AGENT, script]].concat()
 }
 
 impl Drop for Daemon {

@@ -5,7 +5,7 @@ mod workarounds;
 
 use crate::harness::run::Run;
 use crate::harness::steps::{ask, say, tool, until_cancelled};
-use crate::harness::{FAKE_AGENT, FAKE_CLAUDE, World};
+use crate::harness::{FAKE_AGENT, FAKE_CLAUDE, World, words};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -101,19 +101,9 @@ fn machine_is_checked_without_starting_an_agent() {
     }
     assert_eq!(check(&report, "supervisor")["left"], 0);
     assert!(check(&report, "agents")["notInstalled"].as_u64() > Some(10));
-    let text = Run::new(&[
-        "doctor",
-        "--no-path-probe",
-        "--config",
-        &config,
-        "--state-dir",
-        "/dev/null",
-    ]);
-    let text = text
-        .env("ACPIPE_AGENT", "no-such-agent --acp")
-        .go()
-        .expect(1)
-        .text();
+    let line = format!("doctor --no-path-probe --config {config} --state-dir /dev/null");
+    let text = Run::of(&line).env("ACPIPE_AGENT", "no-such-agent --acp");
+    let text = text.go().expect(1).text();
     for line in [
         "problem  configuration",
         "problem  state directory",
@@ -133,22 +123,6 @@ fn configuration_of_a_project_is_checked_in_its_directory() {
     let file = run.world.file(".acpipe.toml", rules);
     let report = run.arg(below.to_str().unwrap()).go().expect(0).json();
     assert_eq!(check(&report, "configuration")["file"], file);
-}
-
-#[test]
-fn version_in_a_profile_has_no_secret() {
-    let mut script = clean();
-    let info = &mut script["initialize"][0][0]["reply"]["agentInfo"];
-    info["version"] = json!(format!("1.0\nghp_{}", "a1B2".repeat(9)));
-    let world = World::new();
-    let script = world.script(&script);
-    let line = [
-        "doctor", "--probe", "--yes", "--json", "--", FAKE_AGENT, &script,
-    ];
-    assert!(world.acpipe(&line).output().unwrap().status.success());
-    let profile = fs::read(world.dir.join("state/profiles/fake-agent.json")).unwrap();
-    let profile: Value = serde_json::from_slice(&profile).unwrap();
-    assert_eq!(profile["version"], "1.0ghp_[hidden]");
 }
 
 #[test]
@@ -176,69 +150,51 @@ fn agent_is_started_opened_and_stopped() {
 
 #[test]
 fn agent_that_does_not_work_is_a_problem_with_advice() {
-    let error = |code: i64, message: &str| json!([[{"error": {"code": code, "message": message}}]]);
-    let cases = [
+    let error = |code: i64, message: &str| json!({"error": {"code": code, "message": message}});
+    let no_model = json!({"stderr": "Error: no model"});
+    let (new, hello) = ("session/new", "initialize");
+    for (method, steps, found) in [
         (
-            "session/new",
-            error(-32000, "Authentication required"),
-            "session/new",
+            new,
+            json!([error(-32000, "Authentication required")]),
             "sign-in required",
         ),
         (
-            "session/new",
-            error(-32603, "broken"),
-            "session/new",
+            new,
+            json!([error(-32603, "broken")]),
             "error -32603: broken",
         ),
         (
-            "initialize",
-            error(-32603, "broken"),
-            "initialize",
+            hello,
+            json!([error(-32603, "broken")]),
             "error -32603: broken",
         ),
         (
-            "initialize",
-            json!([[{"stderr": "Error: no model"}, {"exit": 3}]]),
-            "initialize",
+            hello,
+            json!([no_model, {"exit": 3}]),
             "exit code 3; its stderr: Error: no model",
         ),
         (
-            "initialize",
-            json!([[{"reply": {"protocolVersion": 2}}]]),
-            "initialize",
+            hello,
+            json!([{"reply": {"protocolVersion": 2}}]),
             "speaks ACP version 2",
         ),
-        (
-            "initialize",
-            json!([[{"hang": true}]]),
-            "initialize",
-            "no answer within 300 ms",
-        ),
-    ];
-    for (method, run, name, found) in cases {
+        (hello, json!([{"hang": true}]), "no answer within 300 ms"),
+    ] {
         // Only the agent that does not answer costs the time of its limit.
-        let limit = if found.starts_with("no answer") {
-            "initialize=300ms"
-        } else {
-            "initialize=20s"
-        };
-        let args = ["doctor", "--json", "--timeout", limit];
-        let report = Run::new(&args)
-            .script(&with(method, run))
-            .go()
-            .expect(1)
-            .json();
-        let check = check(&report, name);
+        let is_silent = found.starts_with("no answer");
+        let limit = if is_silent { "300ms" } else { "20s" };
+        let run = Run::of(&format!("doctor --json --timeout initialize={limit}"));
+        let run = run.script(&with(method, json!([steps])));
+        let report = run.go().expect(1).json();
+        let check = check(&report, method);
         assert_eq!(check["status"], "problem", "{report:#}");
         assert!(check["found"].as_str().unwrap().contains(found), "{check}");
         assert!(check["advice"].is_string(), "{check}");
-        assert_eq!(
-            check["signInRequired"] == true,
-            found.contains("sign-in"),
-            "{check}"
-        );
+        let is_signed_out = check["signInRequired"] == true;
+        assert_eq!(is_signed_out, found.contains("sign-in"), "{check}");
     }
-    let missing = Run::new(&["doctor", "--json"]).agent(&["no-such-agent"]);
+    let missing = Run::of("doctor --json").agent(&["no-such-agent"]);
     let report = missing.go().expect(1).json();
     let found = check(&report, "program")["found"].as_str().unwrap();
     assert!(found.contains("not found in PATH"), "{found}");
@@ -256,11 +212,8 @@ fn agent_that_is_not_installed_gets_the_command_that_installs_it() {
 #[test]
 fn claude_code_is_asked_only_for_its_version() {
     let run = Run::new(&["doctor", "claude", "--json", "--probe", "--yes"]);
-    let report = run
-        .env("CLAUDE_CLI_PATH", FAKE_CLAUDE)
-        .go()
-        .expect(0)
-        .json();
+    let run = run.env("CLAUDE_CLI_PATH", FAKE_CLAUDE);
+    let report = run.go().expect(0).json();
     assert_eq!(check(&report, "version")["status"], "ok");
     let sign_in = check(&report, "sign-in");
     assert!(
@@ -275,16 +228,12 @@ fn claude_code_is_asked_only_for_its_version() {
 
 #[test]
 fn prompts_are_sent_only_with_consent() {
-    let cases: [(&[&str], &str); 3] = [
-        (&["doctor", "demo", "--probe"], "add --yes to send them"),
-        (&["doctor", "--probe", "--yes"], "--probe needs an agent"),
-        (
-            &["doctor", "no-such-agent"],
-            "agent \"no-such-agent\" not found",
-        ),
-    ];
-    for (args, error) in cases {
-        let outcome = Run::new(args).go().expect(2);
+    for (line, error) in [
+        ("doctor demo --probe", "add --yes to send them"),
+        ("doctor --probe --yes", "--probe needs an agent"),
+        ("doctor no-such-agent", "agent \"no-such-agent\" not found"),
+    ] {
+        let outcome = Run::of(line).go().expect(2);
         assert!(outcome.stderr.contains(error), "{}", outcome.show());
     }
 }
@@ -292,46 +241,36 @@ fn prompts_are_sent_only_with_consent() {
 #[test]
 fn profile_is_private_and_read_by_the_next_run() {
     let world = World::new();
-    let script = world.script(&with("session/resume", json!([[{"hang": true}]])));
-    let command = |args: &[&str]| {
-        let args = [args, &["--", FAKE_AGENT, &script]].concat();
+    let mut script = with("session/resume", json!([[{"hang": true}]]));
+    let info = &mut script["initialize"][0][0]["reply"]["agentInfo"];
+    info["version"] = json!(format!("1.0\nghp_{}", "a1B2".repeat(9)));
+    let script = world.script(&script);
+    let command = |line: &str| {
+        let args = [&words(line)[..], &["--", FAKE_AGENT, &script]].concat();
         world.acpipe(&args).output().unwrap()
     };
-    let output = command(&[
-        "doctor",
-        "--probe",
-        "--yes",
-        "--json",
-        "--probe-limit",
-        "500ms",
-    ]);
+    let output = command("doctor --probe --yes --json --probe-limit 500ms");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let path = report["profile"].as_str().unwrap();
-    assert_eq!(
-        path,
-        world
-            .dir
-            .join("state/profiles/fake-agent.json")
-            .to_str()
-            .unwrap()
-    );
+    let want = world.dir.join("state/profiles/fake-agent.json");
+    assert_eq!(path, want.to_str().unwrap());
     let profile: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     assert_eq!(profile["quirks"]["brokenResume"], true);
-    assert_eq!(profile["version"], "1.0.0");
+    assert_eq!(profile["version"], "1.0ghp_[hidden]");
     assert!(
         profile["measured"]["prompt"]["firstOutputMs"].is_u64(),
         "{profile:#}"
     );
     let before = world.log().len();
     for _ in 0..2 {
-        let output = command(&["run", "--session", "x", "hello"]);
+        let output = command("run --session x hello");
         assert!(output.status.success(), "{output:?}");
     }
     let log = world.log().split_off(before);
     assert!(log.iter().any(|line| line["method"] == "session/load"));
     assert!(log.iter().all(|line| line["method"] != "session/resume"));
     fs::write(path, "{").unwrap();
-    let output = command(&["run", "--ephemeral", "hello"]);
+    let output = command("run --ephemeral hello");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success() && stderr.contains("cannot read the agent profile"),

@@ -67,56 +67,6 @@ fn a_crash_with_a_flood_before_it_loses_nothing() {
 }
 
 #[test]
-fn a_long_stderr_is_cut_to_its_end() {
-    let mut s = Server::ready(&json!({"session/prompt": [[
-        {"repeat": {"times": 5000, "steps": [{"stderr": "line {i} of a very long complaint that fills the pipe and more"}]}},
-        {"stderr": "the last words"},
-        {"exit": 1},
-    ]]}));
-    let turn = s.prompt("go");
-    let error = &turn.summary["errors"][0];
-    let message = error["message"].as_str().unwrap();
-    assert!(message.contains("the last words"), "{message}");
-    let stderr = error["data"]["stderr"].as_str().unwrap();
-    assert!(stderr.len() < 70_000, "{}", stderr.len());
-    // The tail holds the end of stderr.
-    assert!(stderr.contains("the last words"), "{}", &stderr[..200]);
-    assert_eq!(s.notification("agent/state")["state"], "disconnected");
-}
-
-#[test]
-fn idle_crash_is_reported_and_another_agent_can_connect() {
-    let mut s =
-        Server::ready(&json!({"session/prompt": [[end("end_turn"), {"sleep": 50}, {"exit": 3}]]}));
-    s.prompt("go");
-    let state = s.notification("agent/state");
-    assert_eq!(state["state"], "disconnected");
-    assert!(state["reason"].as_str().unwrap().contains('3'), "{state}");
-    assert_eq!(s.call("agent/status", &json!({}))["state"], "disconnected");
-    s.connect(&json!({}));
-    assert_eq!(s.ensure("default")["recovery"]["rung"], "new");
-    assert_eq!(s.prompt("back").summary["text"], "back");
-}
-
-#[test]
-fn agent_without_stdout_is_stopped() {
-    let mut s = Server::ready(
-        &json!({"session/prompt": [[say("so far"), {"closeStdout": true}, {"hang": true}]]}),
-    );
-    let turn = s.prompt("go");
-    assert_eq!(turn.summary["errors"][0]["kind"], "streaming");
-    assert_eq!(
-        turn.summary["errorReason"],
-        "subprocess terminated unexpectedly"
-    );
-    assert_eq!(turn.summary["text"], "so far");
-    s.agent_states(&["stopping", "disconnected"]);
-    s.connect(&json!({}));
-    s.ensure("default");
-    assert_eq!(s.prompt("back").summary["text"], "back");
-}
-
-#[test]
 fn agent_that_ignores_closed_stdin_gets_sigterm() {
     // SIGKILL would come too late for this test.
     let limits = ["--timeout", "close=100ms", "--timeout", "terminate=1h"];

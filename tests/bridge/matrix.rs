@@ -7,7 +7,7 @@
 //! | lines over the limit | `garbage.rs` | `claude_faults.rs` | `framing.rs` |
 //! | incomplete lines at the end | `garbage.rs` | `processes` | `framing.rs` |
 //! | incomplete lines that never end | `processes` | | |
-//! | excessive nesting, duplicate keys, prototype keys, NUL, lone surrogates | `acp_messages`, `cli.rs`, `content.rs` | `claude` | `clients` |
+//! | excessive nesting, duplicate keys, prototype keys, NUL, lone surrogates | `acp_messages`, `cli.rs`, `depth.rs` | `claude` | `clients` |
 //! | ids reused, invalid, or chosen by acpipe | `acp_messages`, `permission.rs` | `claude` | `clients`, `rpc.rs` |
 //! | answers twice, unrequested, with result and error or neither | `acp_messages` | `claude` | `rpc.rs` |
 //! | hundreds of thousands of tiny lines | `acp_messages` | `claude` | `clients` |

@@ -112,7 +112,10 @@ enum Verdict {
 }
 
 fn check(requirement: &Requirement, subject: &'static Subject) -> Verdict {
-    let mut case = Case::start(subject);
+    check_in(requirement, Case::start(subject))
+}
+
+fn check_in(requirement: &Requirement, mut case: Case) -> Verdict {
     let outcome = (requirement.check)(&mut case);
     // An agent that does not end is a fault, whatever the requirement is about.
     let outcome = match outcome {

@@ -1,7 +1,7 @@
 //! Agents of each kind that understand the same words.
 
 use super::endpoint;
-use crate::harness::steps::{ask, end, say};
+use crate::harness::steps::{ask, end, resumable, say};
 use crate::harness::{FAKE_AGENT, LIBRARY_AGENT, World};
 use serde_json::{Value, json};
 use std::any::Any;
@@ -117,13 +117,7 @@ fn acp(world: &World) -> (String, Guard) {
     let steps = when("count", &count, &steps);
     let steps = when("hang", &hang, &steps);
     let steps = when("crash", &crash, &steps);
-    let can =
-        json!({"protocolVersion": 1, "agentCapabilities": {"sessionCapabilities": {"resume": {}}}});
-    let script = world.script(&json!({
-        "initialize": [[{"reply": can}]],
-        "session/resume": [[{"reply": {}}]],
-        "session/prompt": [steps],
-    }));
+    let script = world.script(&resumable(json!({ "session/prompt": [steps] })));
     let definition = format!("command = '{FAKE_AGENT}'\nargs = ['{script}']\npermissions = 'ask'");
     (definition, None)
 }

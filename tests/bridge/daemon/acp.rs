@@ -1,10 +1,10 @@
 //! `acpipe acp --daemon`: calls of an editor that the daemon answers after other events, without another message of the
 //! editor.
 
-use super::Daemon;
+use super::{Daemon, with_agent};
 use crate::acp::peer::Peer;
+use crate::harness::FAKE_AGENT;
 use crate::harness::steps::{end, say};
-use crate::harness::{FAKE_AGENT, World};
 use serde_json::{Value, json};
 
 /// Editor with `acpipe acp --daemon` in front of the fake agent.
@@ -16,10 +16,8 @@ struct Editor {
 
 impl Editor {
     fn start(script: &Value) -> Self {
-        let world = World::new();
-        let script = world.script(script);
-        let daemon = Daemon::start_in(world, &[]);
-        let mut peer = Peer::start(daemon.command(&["acp", "--daemon", "--", FAKE_AGENT, &script]));
+        let (daemon, script) = Daemon::with_script(script);
+        let mut peer = Peer::start(daemon.command(&with_agent("acp --daemon", &script)));
         let params = json!({"protocolVersion": 1, "clientCapabilities": {}});
         peer.result("initialize", &params).unwrap();
         Self {
@@ -45,10 +43,7 @@ fn session_of_another_client_is_loaded_without_a_further_message() {
     let mut editor = Editor::start(&json!({"session/prompt": [[say("hello"), end("end_turn")]]}));
     let mut other = editor.daemon.client(&["--", FAKE_AGENT, &editor.script]);
     other.ensure("s");
-    other.call(
-        "session/prompt",
-        &json!({"sessionId": "s", "message": "go"}),
-    );
+    other.prompt("s");
     let params = editor.place("s");
     editor.peer.result("session/load", &params).unwrap();
     let updates = editor.peer.updates("s", 0, editor.peer.received.len());
@@ -66,10 +61,7 @@ fn load_of_more_than_the_client_has_room_for_ends_and_does_not_stop_other_client
     let mut editor = Editor::start(&json!({"session/prompt": [[words, end("end_turn")]]}));
     let mut other = editor.daemon.client(&["--", FAKE_AGENT, &editor.script]);
     other.ensure("s");
-    other.call(
-        "session/prompt",
-        &json!({"sessionId": "s", "message": "go"}),
-    );
+    other.prompt("s");
     let params = editor.place("s");
     let load = editor.peer.request("session/load", &params);
     let is_update = |message: &Value| message["method"] == "session/update";

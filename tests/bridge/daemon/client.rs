@@ -196,6 +196,13 @@ impl Client {
         self.call("session/ensure", &json!({"sessionId": session}))
     }
 
+    /// Prompts a session with "go"; returns the summary.
+    #[track_caller]
+    pub fn prompt(&mut self, session: &str) -> Value {
+        let params = json!({"sessionId": session, "message": "go"});
+        self.call("session/prompt", &params)
+    }
+
     /// Answers a request of acpipe.
     pub fn respond(&mut self, request: &Value, result: &Value) {
         self.write(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));

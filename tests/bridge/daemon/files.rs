@@ -1,8 +1,8 @@
 //! The files of a client are those that it would read alone: the daemon has other variables, descriptors and another user.
 
-use super::Daemon;
-use crate::harness::steps::{ask, end, say};
-use crate::harness::{ACPIPE, FAKE_AGENT, World, chosen_options};
+use super::{Daemon, asking};
+use crate::harness::steps::{ask, end};
+use crate::harness::{ACPIPE, FAKE_AGENT, World, chosen_options, words};
 use serde_json::{Value, json};
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::process::{Command, Output, Stdio};
@@ -18,10 +18,7 @@ struct Asking {
 impl Asking {
     fn new() -> Self {
         let world = World::new();
-        let tool = json!({"toolCallId": "edit", "title": "Edit", "kind": "edit"});
-        let question = ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")]);
-        let turn = json!([question, say("done"), end("end_turn")]);
-        let script = world.script(&json!({"session/prompt": [turn]}));
+        let script = world.script(&asking());
         let daemon = Daemon { world };
         Self { daemon, script }
     }
@@ -33,11 +30,8 @@ impl Asking {
     }
 
     fn without_agent(&self, args: &[&str]) -> Command {
-        let mut command = self.daemon.world.acpipe(args);
-        command
-            .current_dir(&self.daemon.world.dir)
-            .stdin(Stdio::null());
-        command.env("HOME", &self.daemon.world.dir);
+        let mut command = self.daemon.command(args);
+        command.stdin(Stdio::null());
         command
     }
 
@@ -58,6 +52,17 @@ impl Asking {
         let agent = format!("-- {FAKE_AGENT} {}", self.script);
         command.env("ACPIPE", ACPIPE).env("AGENT", agent);
         command.stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Runs a command without an agent, which must succeed; returns its stdout.
+    #[track_caller]
+    fn run(&self, line: &str) -> String {
+        let output = self.daemon.run(&words(line), 0);
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn status(&self) -> Value {
+        serde_json::from_str::<Value>(&self.run("daemon status --json")).unwrap()["daemon"].clone()
     }
 
     /// Runs a command to its end. Returns the choice of the last question.
@@ -111,18 +116,15 @@ fn users_configuration_is_that_of_the_clients_environment() {
         asking.daemon.world.file(file, &config);
     }
     let dir = |name: &str| asking.daemon.world.dir.join(name);
-    success(&asking.without_agent(&["daemon", "start"]).output().unwrap());
+    asking.run("daemon start");
     for (variable, value) in [("XDG_CONFIG_HOME", "xdg"), ("HOME", "home")] {
         let mut run = asking.command(&["run", "--session", variable, "go"]);
         run.env_remove("XDG_CONFIG_HOME").env(variable, dir(value));
         assert_eq!(asking.chosen(&mut run), "no", "{variable}");
-        let status = asking
-            .without_agent(&["sessions", "list", "--json"])
-            .output();
-        let list = String::from_utf8(status.unwrap().stdout).unwrap();
+        let list = asking.run("sessions list --json");
         assert!(list.contains(variable), "not a run of the daemon: {list}");
     }
-    success(&asking.without_agent(&["daemon", "stop"]).output().unwrap());
+    asking.run("daemon stop");
     // The daemon has the file, and the client has none.
     let mut start = asking.without_agent(&["daemon", "start"]);
     success(&start.env("XDG_CONFIG_HOME", dir("xdg")).output().unwrap());
@@ -143,7 +145,7 @@ fn home_directory_in_rules_is_that_of_the_client() {
     let script = world.script(&json!({"session/prompt": [[question, end("end_turn")]]}));
     let rule = "[[permissions.rules]]\neffect = \"deny\"\npath = \"~/secret/**\"\n";
     let config = world.file("rule.toml", rule);
-    success(&asking.without_agent(&["daemon", "start"]).output().unwrap());
+    asking.run("daemon start");
     let line = [
         "run", "--daemon", "--config", &config, "go", "--", FAKE_AGENT, &script,
     ];
@@ -166,7 +168,7 @@ fn files_of_the_caller_of_sudo_count_for_its_client() {
         let path = asking.daemon.world.dir.join(file);
         std::os::unix::fs::chown(path, Some(65534), Some(65534)).unwrap();
     }
-    success(&asking.without_agent(&["daemon", "start"]).output().unwrap());
+    asking.run("daemon start");
     let mut run = asking.command(&["run", "--daemon", "go"]);
     run.current_dir(&project).env("SUDO_UID", "65534");
     assert_eq!(asking.chosen(&mut run), "no");
@@ -177,7 +179,7 @@ fn files_of_the_caller_of_sudo_count_for_its_client() {
 fn client_reads_its_pipes_and_descriptors() {
     let asking = Asking::new();
     asking.daemon.world.file("deny.toml", DENY);
-    success(&asking.without_agent(&["daemon", "start"]).output().unwrap());
+    asking.run("daemon start");
     for line in [
         "$ACPIPE run --daemon --config /dev/fd/9 go $AGENT 9< deny.toml",
         "ACPIPE_CONFIG=/dev/fd/9 $ACPIPE run --daemon go $AGENT 9< deny.toml",
@@ -199,14 +201,8 @@ fn daemon_refuses_pipes_and_descriptors_before_it_is_stopped() {
     world.file("deny.toml", DENY);
     world.file("mcp.json", "{\"mcpServers\": {}}");
     world.file("schema.json", "{\"type\": \"object\"}");
-    success(&asking.without_agent(&["daemon", "start"]).output().unwrap());
-    let pid = || {
-        let status = asking
-            .without_agent(&["daemon", "status", "--json"])
-            .output();
-        let status: Value = serde_json::from_slice(&status.unwrap().stdout).unwrap();
-        status["daemon"]["pid"].clone()
-    };
+    asking.run("daemon start");
+    let pid = || asking.status()["pid"].clone();
     let before = pid();
     for line in [
         "$ACPIPE daemon restart --config <(cat deny.toml)",
@@ -220,7 +216,7 @@ fn daemon_refuses_pipes_and_descriptors_before_it_is_stopped() {
         refused(&asking.shell(line), "pass a file");
         assert_eq!(pid(), before, "{line}");
     }
-    success(&asking.without_agent(&["daemon", "stop"]).output().unwrap());
+    asking.run("daemon stop");
     for line in [
         "$ACPIPE daemon start --config /dev/stdin < deny.toml",
         "$ACPIPE daemon start --config <(cat deny.toml)",
@@ -240,17 +236,8 @@ fn restart_from_another_environment_keeps_the_configuration_of_the_start() {
     let mut start = asking.without_agent(&["daemon", "start"]);
     start.env("XDG_CONFIG_HOME", asking.daemon.world.dir.join("xdg"));
     success(&start.output().unwrap());
-    success(
-        &asking
-            .without_agent(&["daemon", "restart"])
-            .output()
-            .unwrap(),
-    );
-    let status = asking
-        .without_agent(&["daemon", "status", "--json"])
-        .output();
-    let status: Value = serde_json::from_slice(&status.unwrap().stdout).unwrap();
-    assert_eq!(status["daemon"]["variables"]["config"], file.as_str());
+    asking.run("daemon restart");
+    assert_eq!(asking.status()["variables"]["config"], file.as_str());
     asking.stop();
 }
 
@@ -282,7 +269,7 @@ fn attach_that_stores_nothing_is_refused_by_a_daemon_only() {
     let output = attach();
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("no daemon is running"), "{error}");
-    success(&asking.without_agent(&["daemon", "start"]).output().unwrap());
+    asking.run("daemon start");
     let output = attach();
     refused(
         &output,
@@ -298,12 +285,7 @@ fn restart_keeps_that_the_daemon_stores_nothing() {
     let asking = Asking::new();
     let mut start = asking.without_agent(&["daemon", "start"]);
     success(&start.env("PERSIST_MESSAGES", "false").output().unwrap());
-    success(
-        &asking
-            .without_agent(&["daemon", "restart"])
-            .output()
-            .unwrap(),
-    );
+    asking.run("daemon restart");
     asking.chosen(&mut asking.command(&["run", "--daemon", "--session", "s", "go"]));
     let sessions = asking.daemon.world.dir.join("state/sessions");
     let stored = std::fs::read_dir(sessions).into_iter().flatten().count();

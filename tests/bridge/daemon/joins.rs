@@ -1,10 +1,10 @@
 //! Clients of the daemon that join a session or a turn of others: what is open is judged by their permissions, too, and
 //! each learns that the agent may not ask.
 
-use super::Daemon;
 use super::client::Client;
+use super::{Daemon, asking};
 use crate::harness::claude::answers;
-use crate::harness::steps::{ask, end, say};
+use crate::harness::steps::{end, say};
 use crate::harness::{FAKE_AGENT, FAKE_CLAUDE, World, chosen_options};
 use serde_json::{Value, json};
 
@@ -65,13 +65,12 @@ fn each_client_that_restricts_learns_that_the_agent_may_not_ask() {
     let client = |mode: &'static str| daemon.client(&["--config", &config, "--permissions", mode]);
     let mut opener = client("approve");
     opener.call("session/ensure", &json!({"sessionId": "s", "agent": "own"}));
-    let prompt = json!({"sessionId": "s", "message": "go"});
     let mut former: Vec<Client> = Vec::new();
     for n in 0..3 {
         let mut strict = client("deny");
         for _ in 0..2 {
-            strict.call("session/prompt", &prompt);
-            opener.call("session/prompt", &prompt);
+            strict.prompt("s");
+            opener.prompt("s");
         }
         strict.call("session/clients", &json!({"sessionId": "s"}));
         assert_eq!(notices(&strict, "s", MAY_NOT_ASK), 1, "client {n}");
@@ -83,11 +82,7 @@ fn each_client_that_restricts_learns_that_the_agent_may_not_ask() {
 /// The list of allowed tools of a client that has left does not count once the session is opened again.
 #[test]
 fn list_of_a_client_that_left_is_dropped_when_a_prompt_opens_the_session_again() {
-    let world = World::new();
-    let tool = json!({"toolCallId": "edit", "title": "Edit", "kind": "edit"});
-    let question = ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")]);
-    let script = world.script(&json!({"session/prompt": [[question, end("end_turn")]]}));
-    let daemon = Daemon::start_in(world, &[]);
+    let (daemon, script) = Daemon::with_script(&asking());
     let client =
         |mode: &'static str| daemon.client(&["--permissions", mode, "--", FAKE_AGENT, &script]);
     let mut opener = client("deny");
@@ -96,18 +91,13 @@ fn list_of_a_client_that_left_is_dropped_when_a_prompt_opens_the_session_again()
     opener.call("session/ensure", &listing);
     let mut weak = client("approve");
     weak.call("session/attach", &json!({"sessionId": "s"}));
-    let prompt = json!({"sessionId": "s", "message": "go"});
-    opener.call("session/prompt", &prompt);
+    opener.prompt("s");
     opener.call("agent/disconnect", &json!({}));
     drop(opener);
-    while weak.next("session/presence")["params"]["clients"]
-        .as_array()
-        .unwrap()
-        .len()
-        > 1
-    {}
-    client("deny").call("session/prompt", &prompt);
-    weak.call("session/prompt", &prompt);
+    let others = |message: &Value| message["params"]["clients"].as_array().unwrap().len() - 1;
+    while others(&weak.next("session/presence")) > 0 {}
+    client("deny").prompt("s");
+    weak.prompt("s");
     assert_eq!(chosen_options(&daemon.world.log()), ["yes", "no", "no"]);
     daemon.stop();
 }

@@ -1,9 +1,9 @@
 //! Start, stop, restart and crash of the daemon.
 
-use super::Daemon;
 use super::client::Client;
-use crate::harness::steps::{ask, end, say};
-use crate::harness::{FAKE_AGENT, World, chosen_options, signal};
+use super::{Daemon, asking};
+use crate::harness::steps::{end, say};
+use crate::harness::{FAKE_AGENT, World, chosen_options, signal, words};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -39,11 +39,7 @@ fn restart_keeps_sessions_and_options() {
     let options = ["--", FAKE_AGENT, &script];
     let mut client = daemon.client(&options);
     client.ensure("kept");
-    let summary = client.call(
-        "session/prompt",
-        &json!({"sessionId": "kept", "message": "one"}),
-    );
-    assert_eq!(summary["text"], "answer");
+    assert_eq!(client.prompt("kept")["text"], "answer");
     let before = daemon.pid();
     daemon.run(&["daemon", "restart"], 0);
     client.read_to_end();
@@ -64,10 +60,7 @@ fn restart_keeps_sessions_and_options() {
 #[test]
 fn daemon_has_the_variables_of_its_start_or_restart() {
     let world = World::new();
-    let tool = json!({"toolCallId": "edit", "title": "Edit", "kind": "edit"});
-    let question = ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")]);
-    let script =
-        world.script(&json!({"session/prompt": [[question, say("done"), end("end_turn")]]}));
+    let script = world.script(&asking());
     for mode in ["deny", "approve"] {
         let rules = format!("[permissions]\ndefault = {mode:?}\n");
         world.file(&format!("{mode}.toml"), &rules);
@@ -84,8 +77,7 @@ fn daemon_has_the_variables_of_its_start_or_restart() {
     let mut go = |mut client: Client| {
         let id = format!("s{}", chosen.len());
         client.ensure(&id);
-        let prompt = json!({"sessionId": id, "message": "go"});
-        client.call("session/prompt", &prompt);
+        client.prompt(&id);
         chosen = chosen_options(&daemon.world.log())
             .into_iter()
             .map(str::to_owned)
@@ -119,21 +111,15 @@ fn daemon_has_the_variables_of_its_start_or_restart() {
 
 #[test]
 fn restart_names_the_options_that_no_longer_hold() {
-    let daemon = Daemon::start(&[
-        "--permissions",
-        "deny",
-        "-e",
-        "A=typed",
-        "--max-sessions",
-        "7",
-    ]);
-    let note = |args: &[&str]| {
-        let output = daemon.run(&[&["daemon", "restart"], args].concat(), 0);
+    let options = words("--permissions deny -e A=typed --max-sessions 7");
+    let daemon = Daemon::start(&options);
+    let note = |line: &str| {
+        let output = daemon.run(&words(line), 0);
         String::from_utf8(output.stderr).unwrap()
     };
-    let text = note(&[]);
+    let text = note("daemon restart");
     assert!(!text.contains("no longer hold"), "{text}");
-    let text = note(&["--max-sessions", "8"]);
+    let text = note("daemon restart --max-sessions 8");
     let expected = "options of the earlier daemon that no longer hold: ";
     assert!(text.contains(expected), "{text}");
     assert!(
@@ -331,47 +317,24 @@ fn crash_of_the_daemon_loses_nothing_and_leaves_no_agent() {
 }
 
 #[test]
-fn other_version_of_the_socket_protocol_is_named() {
-    let daemon = Daemon::start(&[]);
-    let hello = json!({"socketVersion": 99, "acpipe": "9.9.9", "purpose": "client", "cwd": "/", "args": ["serve"]});
-    let client = Client::greet(&daemon.socket(), &hello).unwrap();
-    let message = client.welcome["refused"]["message"].as_str().unwrap();
-    assert!(
-        message.contains("9.9.9") && message.contains("acpipe daemon restart"),
-        "{message}"
-    );
-    daemon.stop();
-}
-
-#[test]
 fn invalid_first_lines_are_refused() {
     let daemon = Daemon::start(&[]);
-    for hello in [
-        json!([]),
-        json!({"socketVersion": 2}),
-        json!({"socketVersion": 2, "acpipe": "x", "purpose": "client", "cwd": "/", "args": ["agents", "list"]}),
-        json!({"socketVersion": 2, "acpipe": "x", "purpose": "client", "cwd": "/", "args": ["serve", "--no-such"]}),
-        json!({"socketVersion": 2, "acpipe": "x", "purpose": "client", "cwd": "/", "args": ["demo-agent"]}),
+    let hello = |version: u32, args: Value| json!({"socketVersion": version, "acpipe": "9.9.9", "purpose": "client", "cwd": "/", "args": args});
+    for (hello, words) in [
+        (json!([]), ""),
+        (json!({"socketVersion": 2}), ""),
+        (hello(2, json!(["agents", "list"])), ""),
+        (hello(2, json!(["serve", "--no-such"])), ""),
+        (hello(2, json!(["demo-agent"])), ""),
+        (hello(99, json!(["serve"])), "9.9.9 acpipe daemon restart"),
     ] {
         let client = Client::greet(&daemon.socket(), &hello).unwrap();
-        assert!(
-            client.welcome["refused"]["message"].is_string(),
-            "{hello}: {}",
-            client.welcome
-        );
+        let message = client.welcome["refused"]["message"].as_str();
+        let message = message.unwrap_or_else(|| panic!("{hello}: {}", client.welcome));
+        let (version, command) = words.split_once(' ').unwrap_or_default();
+        let names = message.contains(version) && message.contains(command);
+        assert!(names, "{hello}: {message}");
     }
-    daemon.stop();
-}
-
-#[test]
-fn options_of_all_clients_are_refused_for_one() {
-    let daemon = Daemon::start(&[]);
-    let refused = daemon.run(&["serve", "--daemon", "--persist", "never"], 2);
-    let text = String::from_utf8(refused.stderr).unwrap();
-    assert!(
-        text.contains("--persist never") && text.contains("daemon start"),
-        "{text}"
-    );
     daemon.stop();
 }
 

@@ -1,20 +1,20 @@
 //! Options of the command line and of the configuration in sessions that exist: they hold for a session that is opened,
 //! and the receipt names those that a live session does not have.
 
-use super::Daemon;
 use super::client::Client;
+use super::{Daemon, with_agent};
 use crate::acp::peer::Peer;
 use crate::harness::steps::{end, say};
-use crate::harness::{FAKE_AGENT, World, calls};
+use crate::harness::{FAKE_AGENT, calls};
 use serde_json::{Value, json};
 
 /// Script of an agent with the modes `plan`, `ask` and `code`, which can resume sessions.
 fn script() -> Value {
     let modes = json!({"currentModeId": "ask", "availableModes": [
         {"id": "plan", "name": "Plan"}, {"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]});
+    let can = json!({"sessionCapabilities": {"resume": {}, "close": {}}});
     json!({
-        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
-            "sessionCapabilities": {"resume": {}, "close": {}}}}}]],
+        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": can}}]],
         "session/new": [[{"reply": {"sessionId": "fake-1", "modes": modes}}]],
         "session/resume": [[{"reply": {"modes": modes}}]],
         "session/close": [[{"reply": {}}]],
@@ -24,9 +24,7 @@ fn script() -> Value {
 }
 
 fn daemon() -> (Daemon, String) {
-    let world = World::new();
-    let script = world.script(&script());
-    (Daemon::start_in(world, &[]), script)
+    Daemon::with_script(&script())
 }
 
 /// Returns the mode that the agent was set to last.
@@ -42,24 +40,12 @@ fn differing(result: &Value) -> &Value {
 
 /// Stores session `s` in the mode `code`.
 fn leave(daemon: &Daemon, script: &str) {
-    let run = [
-        "run",
-        "--session",
-        "s",
-        "--mode",
-        "code",
-        "go",
-        "--",
-        FAKE_AGENT,
-        script,
-    ];
-    daemon.run(&run, 0);
+    daemon.run(&with_agent("run --session s --mode code go", script), 0);
     assert_eq!(last_mode(daemon), "code");
 }
 
 fn open_with_prompt(client: &mut Client) {
-    let prompt = json!({"sessionId": "s", "message": "go"});
-    client.call("session/prompt", &prompt);
+    client.prompt("s");
 }
 
 fn open_with_setting(client: &mut Client) {
@@ -86,9 +72,7 @@ fn mode_of_the_command_line_holds_for_a_stored_session_however_a_client_opens_it
         client.call("session/close", &json!({"sessionId": "s"}));
     }
     leave(&daemon, &script);
-    let editor = [
-        "acp", "--daemon", "--mode", "plan", "--", FAKE_AGENT, &script,
-    ];
+    let editor = with_agent("acp --daemon --mode plan", &script);
     let mut editor = Peer::start(daemon.command(&editor));
     let hello = json!({"protocolVersion": 1, "clientCapabilities": {}});
     editor.result("initialize", &hello).unwrap();
@@ -103,11 +87,9 @@ fn mode_of_the_command_line_holds_for_a_stored_session_however_a_client_opens_it
 /// The session is opened again for the client that has opened it, and for another one with the same options.
 #[test]
 fn mode_that_was_set_after_the_opening_stays_when_the_session_is_opened_again() {
-    let world = World::new();
     let mut ends = script();
     ends["session/prompt"] = json!([[say("done"), end("end_turn"), {"exit": 1}]]);
-    let script = world.script(&ends);
-    let daemon = Daemon::start_in(world, &[]);
+    let (daemon, script) = Daemon::with_script(&ends);
     let options = ["--mode", "plan", "--", FAKE_AGENT, &script];
     let mut client = daemon.client(&options);
     client.ensure("s");
@@ -144,18 +126,8 @@ fn receipt_compares_with_the_present_mode_of_a_live_session() {
     assert_eq!(receipt["recovery"]["notRestored"][0]["setting"], "mode");
     assert_eq!(*differing(&receipt), Value::Null);
     for (mode, is_said) in [("plan", true), ("code", false)] {
-        let run = [
-            "run",
-            "-q",
-            "--daemon",
-            "--mode",
-            mode,
-            "--session",
-            "s",
-            "go",
-            "--",
-        ];
-        let output = daemon.run(&[&run[..], &[FAKE_AGENT, &script]].concat(), 0);
+        let line = format!("run -q --daemon --mode {mode} --session s go");
+        let output = daemon.run(&with_agent(&line, &script), 0);
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(text.contains("cannot restore mode"), is_said, "{text}");
     }

@@ -2,8 +2,8 @@
 
 use super::Daemon;
 use super::client::{folded, logged};
+use crate::harness::FAKE_AGENT;
 use crate::harness::steps::{end, say};
-use crate::harness::{FAKE_AGENT, World};
 use serde_json::json;
 
 /// Number of reconnects in a test run. `RECONNECTS=1000 cargo test --test bridge daemon::reconnect -- --ignored` has
@@ -11,14 +11,11 @@ use serde_json::json;
 const RECONNECTS: usize = 60;
 
 fn reconnect(times: usize) {
-    let world = World::new();
     // The turn lasts until the cancel, however long the reconnects take.
     let steps = [say("word {i} "), json!({"sleep": 1})];
     let words = json!({"repeat": {"times": 10_000_000, "until": "session/cancel", "steps": steps}});
-    let script = world.script(&json!({
-        "session/prompt": [[words, {"wait": "session/cancel"}, end("cancelled")]],
-    }));
-    let daemon = Daemon::start_in(world, &[]);
+    let steps = json!([words, {"wait": "session/cancel"}, end("cancelled")]);
+    let (daemon, script) = Daemon::with_script(&json!({ "session/prompt": [steps] }));
     let mut owner = daemon.client(&["--", FAKE_AGENT, &script]);
     owner.ensure("s");
     let prompt = owner.send(

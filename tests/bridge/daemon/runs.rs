@@ -1,20 +1,14 @@
 //! `acpipe run --daemon`: what a run prints and returns, and what stays when it ends.
 
-use super::Daemon;
+use super::{Daemon, with_agent};
 use crate::chat::READY;
 use crate::harness::steps::{end, say, until_cancelled};
 use crate::harness::terminal::Screen;
-use crate::harness::{FAKE_AGENT, World, calls, signal};
+use crate::harness::{FAKE_AGENT, World, calls, signal, words};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Output, Stdio};
-
-fn daemon(script: &Value) -> (Daemon, String) {
-    let world = World::new();
-    let script = world.script(script);
-    (Daemon::start_in(world, &[]), script)
-}
 
 /// Returns the texts of stdout and stderr.
 fn texts(output: &Output) -> [String; 2] {
@@ -39,14 +33,13 @@ fn started(daemon: &Daemon, args: &[&str]) -> (Child, BufReader<std::process::Ch
 
 #[test]
 fn run_through_the_daemon_has_the_output_of_a_run_without_it() {
-    let (daemon, script) = daemon(&json!({"session/prompt": [[
+    let (daemon, script) = Daemon::with_script(&json!({"session/prompt": [[
         say("one\n"), say("two"), end("end_turn"),
     ]]}));
     for format in ["text", "json", "chunks", "sse"] {
-        let agent = ["--", FAKE_AGENT, &script];
         let outputs = ["--no-daemon", "--daemon"].map(|place| {
-            let args = [&["run", "-o", format, place, "go"], &agent[..]].concat();
-            texts(&daemon.run(&args, 0))
+            let line = format!("run -o {format} {place} go");
+            texts(&daemon.run(&with_agent(&line, &script), 0))
         });
         let [own, daemons] = outputs.map(|[out, err]| (normal(&out), err));
         assert_eq!(own, daemons, "{format}");
@@ -82,13 +75,12 @@ fn normal(text: &str) -> String {
 
 #[test]
 fn next_run_of_a_session_finds_its_agent_running() {
-    let (daemon, script) = daemon(&json!({"session/prompt": [
+    let (daemon, script) = Daemon::with_script(&json!({"session/prompt": [
         [say("first"), end("end_turn")],
         [say("second"), end("end_turn")],
     ]}));
-    let agent = ["--", FAKE_AGENT, &script];
-    let first = ["run", "--daemon", "--session", "s", "go"];
-    let [out, _] = texts(&daemon.run(&[&first[..], &agent].concat(), 0));
+    let first = with_agent("run --daemon --session s go", &script);
+    let [out, _] = texts(&daemon.run(&first, 0));
     assert_eq!(out, "first\n");
     // Without an agent on the command line, by name and as the newest session.
     let [out, err] = texts(&daemon.run(&["run", "--daemon", "--session", "s", "go"], 0));
@@ -107,23 +99,12 @@ fn every_run_in_a_live_session_warns_that_its_agent_does_not_ask() {
     let script = world.script(&json!({"session/prompt": [[say("done"), end("end_turn")]]}));
     let agent =
         format!("[agents.own]\ncommand = {FAKE_AGENT:?}\nargs = [{script:?}]\nasks = \"never\"\n");
-    world.file("agents.toml", &agent);
-    let config = world.dir.join("agents.toml");
-    let config = config.to_str().unwrap();
-    let daemon = Daemon::start_in(world, &["--config", config]);
-    let run = [
-        "run",
-        "--config",
-        config,
-        "--daemon",
-        "--agent",
-        "own",
-        "--session",
-        "s",
-    ];
+    let config = world.file("agents.toml", &agent);
+    let daemon = Daemon::start_in(world, &["--config", &config]);
+    let line =
+        format!("run --config {config} --daemon --agent own --session s --permissions deny go");
     for _ in 0..2 {
-        let [_, err] =
-            texts(&daemon.run(&[&run[..], &["--permissions", "deny", "go"]].concat(), 0));
+        let [_, err] = texts(&daemon.run(&words(&line), 0));
         let warnings = err.matches("The agent may run tools without asking");
         assert_eq!(warnings.count(), 1, "{err}");
     }
@@ -136,21 +117,13 @@ fn configuration_sends_runs_to_the_daemon_and_an_option_does_not() {
     let script = world.script(&json!({"session/prompt": [[say("x"), end("end_turn")]]}));
     let config = world.file("config.toml", "attach = true\n");
     let daemon = Daemon { world };
-    let line = |options: &[&str]| {
-        let run = ["run", "--config", &config];
-        [&run, options, &["go", "--", FAKE_AGENT, &script]]
-            .concat()
-            .into_iter()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
+    let run = |options: &str| {
+        let line = format!("run --config {config}{options} go");
+        daemon.run(&with_agent(&line, &script), 0);
     };
-    let run = |options: &[&str]| {
-        let line = line(options);
-        daemon.run(&line.iter().map(String::as_str).collect::<Vec<_>>(), 0);
-    };
-    run(&["--no-daemon"]);
+    run(" --no-daemon");
     assert!(!daemon.socket().exists());
-    run(&[]);
+    run("");
     // The run has started the daemon.
     assert!(daemon.pid() > 0);
     daemon.stop();
@@ -176,19 +149,10 @@ fn options_of_all_clients_are_refused() {
 #[test]
 fn turn_goes_on_when_the_terminal_of_a_run_closes() {
     let wait = json!({"wait": "session/cancel"});
-    let (daemon, script) = daemon(&json!({"session/prompt": [[
+    let (daemon, script) = Daemon::with_script(&json!({"session/prompt": [[
         say("begun\n"), wait, say("ended"), end("end_turn"),
     ]]}));
-    let args = [
-        "run",
-        "--daemon",
-        "--session",
-        "s",
-        "go",
-        "--",
-        FAKE_AGENT,
-        &script,
-    ];
+    let args = with_agent("run --daemon --session s go", &script);
     let (mut run, _stdout) = started(&daemon, &args);
     signal(i32::try_from(run.id()).unwrap(), Signal::HUP);
     assert_eq!(run.wait().unwrap().code(), Some(130));
@@ -205,17 +169,8 @@ fn turn_goes_on_when_the_terminal_of_a_run_closes() {
 #[test]
 fn first_ctrl_c_cancels_the_turn() {
     let steps = [&[say("begun\n")][..], &until_cancelled()].concat();
-    let (daemon, script) = daemon(&json!({"session/prompt": [steps]}));
-    let args = [
-        "run",
-        "--daemon",
-        "--session",
-        "s",
-        "go",
-        "--",
-        FAKE_AGENT,
-        &script,
-    ];
+    let (daemon, script) = Daemon::with_script(&json!({"session/prompt": [steps]}));
+    let args = with_agent("run --daemon --session s go", &script);
     let (mut run, _stdout) = started(&daemon, &args);
     signal(i32::try_from(run.id()).unwrap(), Signal::INT);
     assert_eq!(run.wait().unwrap().code(), Some(130));
@@ -225,29 +180,17 @@ fn first_ctrl_c_cancels_the_turn() {
 
 #[test]
 fn max_time_limits_a_turn_in_the_daemon() {
-    let (daemon, script) = daemon(&json!({"session/prompt": [until_cancelled()]}));
-    let args = [
-        "run",
-        "--daemon",
-        "--max-time",
-        "100ms",
-        "go",
-        "--",
-        FAKE_AGENT,
-        &script,
-    ];
-    daemon.run(&args, 124);
+    let (daemon, script) = Daemon::with_script(&json!({"session/prompt": [until_cancelled()]}));
+    let line = "run --daemon --max-time 100ms go";
+    daemon.run(&with_agent(line, &script), 124);
     daemon.stop();
 }
 
 #[test]
 fn run_without_the_daemon_names_the_daemon_that_has_the_session() {
-    let (daemon, script) = daemon(&json!({"session/prompt": [[say("x"), end("end_turn")]]}));
-    let agent = ["--", FAKE_AGENT, &script];
-    daemon.run(
-        &[&["run", "--daemon", "--session", "s", "go"], &agent[..]].concat(),
-        0,
-    );
+    let (daemon, script) =
+        Daemon::with_script(&json!({"session/prompt": [[say("x"), end("end_turn")]]}));
+    daemon.run(&with_agent("run --daemon --session s go", &script), 0);
     let [_, err] = texts(&daemon.run(&["run", "--session", "s", "go"], 75));
     assert!(
         err.contains("session \"s\" is open in the daemon; use --daemon, or `acpipe attach s`"),
@@ -259,17 +202,8 @@ fn run_without_the_daemon_names_the_daemon_that_has_the_session() {
 #[test]
 fn list_of_sessions_shows_what_the_daemon_works_on() {
     let steps = [&[say("begun\n")][..], &until_cancelled()].concat();
-    let (daemon, script) = daemon(&json!({"session/prompt": [steps]}));
-    let args = [
-        "run",
-        "--daemon",
-        "--session",
-        "s",
-        "go",
-        "--",
-        FAKE_AGENT,
-        &script,
-    ];
+    let (daemon, script) = Daemon::with_script(&json!({"session/prompt": [steps]}));
+    let args = with_agent("run --daemon --session s go", &script);
     let (mut run, _stdout) = started(&daemon, &args);
     let [table, _] = texts(&daemon.run(&["sessions", "list"], 0));
     assert!(
@@ -291,7 +225,7 @@ fn list_of_sessions_shows_what_the_daemon_works_on() {
 #[test]
 fn run_whose_daemon_is_killed_says_so() {
     let steps = [&[say("begun\n")][..], &until_cancelled()].concat();
-    let (daemon, script) = daemon(&json!({"session/prompt": [steps]}));
+    let (daemon, script) = Daemon::with_script(&json!({"session/prompt": [steps]}));
     let args = ["run", "--daemon", "go", "--", FAKE_AGENT, &script];
     let (mut run, _stdout) = started(&daemon, &args);
     signal(daemon.pid(), Signal::KILL);
@@ -303,7 +237,7 @@ fn run_whose_daemon_is_killed_says_so() {
 fn chat_leaves_its_session_in_the_daemon() {
     let modes = json!({"currentModeId": "plan", "availableModes": [
         {"id": "plan", "name": "Plan"}, {"id": "code", "name": "Code"}]});
-    let (daemon, script) = daemon(&json!({
+    let (daemon, script) = Daemon::with_script(&json!({
         "session/new": [[{"reply": {"sessionId": "fake-1", "modes": modes}}]],
         "session/set_mode": [[{"reply": {}}]],
         "session/prompt": [[say("first"), end("end_turn")], [say("second"), end("end_turn")]],

@@ -2,8 +2,8 @@
 
 use super::Daemon;
 use super::client::Client;
-use crate::harness::steps::{ask, end, say};
-use crate::harness::{FAKE_AGENT, World, chosen_options};
+use crate::harness::steps::{end, say};
+use crate::harness::{FAKE_AGENT, World};
 use serde_json::json;
 
 #[test]
@@ -15,32 +15,9 @@ fn clients_with_other_options_have_other_agents() {
     for (script, text) in scripts.iter().zip(["one", "two"]) {
         let mut client = daemon.client(&["--", FAKE_AGENT, script]);
         client.ensure(text);
-        let summary = client.call(
-            "session/prompt",
-            &json!({"sessionId": text, "message": "go"}),
-        );
+        let summary = client.prompt(text);
         assert_eq!(summary["text"], text);
     }
-    daemon.stop();
-}
-
-#[test]
-fn policy_is_that_of_the_clients_command_line() {
-    let world = World::new();
-    let tool = json!({"toolCallId": "edit", "title": "Edit", "kind": "edit"});
-    let question = ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")]);
-    let script =
-        world.script(&json!({"session/prompt": [[question, say("done"), end("end_turn")]]}));
-    let daemon = Daemon::start_in(world, &["--permissions", "deny"]);
-    for mode in ["approve", "deny"] {
-        let mut client = daemon.client(&["--permissions", mode, "--", FAKE_AGENT, &script]);
-        client.ensure(mode);
-        client.call(
-            "session/prompt",
-            &json!({"sessionId": mode, "message": "go"}),
-        );
-    }
-    assert_eq!(chosen_options(&daemon.world.log()), ["yes", "no"]);
     daemon.stop();
 }
 
@@ -53,16 +30,13 @@ fn agents_of_a_project_are_named_only_in_its_directory() {
     let daemon = Daemon::start_in(world, &[]);
     let mut with = daemon.client(&["--config", &file]);
     with.call("agent/connect", &json!({"agent": "helper"}));
-    with.call(
-        "session/ensure",
-        &json!({"sessionId": "s", "agent": "helper"}),
-    );
+    let own = json!({"sessionId": "s", "agent": "helper"});
+    with.call("session/ensure", &own);
     let names = |client: &mut Client| {
         let list = client.call("agent/list", &json!({}));
-        let agents = list["agents"].as_array().unwrap().clone();
+        let agents = list["agents"].as_array().unwrap().iter();
         agents
-            .iter()
-            .map(|agent| agent["agent"].as_str().unwrap().to_owned())
+            .map(|agent| agent["agent"].clone())
             .collect::<Vec<_>>()
     };
     assert_eq!(names(&mut with), ["default", "helper"]);
@@ -72,19 +46,14 @@ fn agents_of_a_project_are_named_only_in_its_directory() {
     assert_eq!(error["data"]["field"], "agent");
     // A session of another window keeps its agent.
     without.call("session/attach", &json!({"sessionId": "s"}));
-    let summary = without.call(
-        "session/prompt",
-        &json!({"sessionId": "s", "message": "go"}),
-    );
+    let summary = without.prompt("s");
     assert_eq!(summary["text"], "own");
     daemon.stop();
 }
 
 #[test]
 fn equal_command_lines_share_an_agent_process() {
-    let world = World::new();
-    let script = world.script(&json!({"session/prompt": [[say("x"), end("end_turn")]]}));
-    let daemon = Daemon::start_in(world, &[]);
+    let (daemon, script) = Daemon::with_script(&json!({}));
     let options = ["--", FAKE_AGENT, &script];
     let mut first = daemon.client(&options);
     first.ensure("a");
@@ -92,23 +61,14 @@ fn equal_command_lines_share_an_agent_process() {
     second.ensure("b");
     let is_agent =
         |(_, line): &(i32, String)| line.contains(&script) && !line.contains("supervise-agent");
-    assert_eq!(
-        daemon
-            .world
-            .alive()
-            .iter()
-            .filter(|process| is_agent(process))
-            .count(),
-        1
-    );
+    let alive = daemon.world.alive().into_iter();
+    assert_eq!(alive.filter(is_agent).count(), 1);
     daemon.stop();
 }
 
 #[test]
 fn lists_of_agents_that_are_requested_together_are_those_of_their_clients() {
-    let world = World::new();
-    let script = world.script(&json!({}));
-    let daemon = Daemon::start_in(world, &[]);
+    let (daemon, script) = Daemon::with_script(&json!({}));
     let mut clients: Vec<Client> = ["one", "two"]
         .iter()
         .map(|name| daemon.client(&["--env", &format!("NAME={name}"), "--", FAKE_AGENT, &script]))

@@ -2,10 +2,10 @@
 //! prompts.
 
 use super::client::Client;
-use super::{Daemon, attach};
+use super::{Daemon, asking, attach, question, with_agent};
 use crate::harness::claude::answers;
-use crate::harness::steps::{ask, end, say};
-use crate::harness::{FAKE_AGENT, FAKE_CLAUDE, World, chosen_options};
+use crate::harness::steps::{end, say, until_cancelled};
+use crate::harness::{FAKE_AGENT, FAKE_CLAUDE, World, chosen_options, words};
 use serde_json::{Value, json};
 
 /// Settings of a client.
@@ -30,8 +30,6 @@ enum Stage {
 enum Face {
     /// `session/prompt` of a client that has not opened the session.
     Prompt,
-    /// `session/prompt` after `session/ensure`.
-    Ensured,
     /// `acpipe run`.
     Run,
     /// A line at the terminal of `acpipe attach`, whose configuration is that of `ACPIPE_CONFIG`.
@@ -49,10 +47,7 @@ struct House {
 impl House {
     fn new() -> Self {
         let world = World::new();
-        let tool = json!({"toolCallId": "edit", "title": "Edit", "kind": "edit"});
-        let question = ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")]);
-        let script =
-            world.script(&json!({"session/prompt": [[question, say("done"), end("end_turn")]]}));
+        let script = world.script(&asking());
         for name in SETTINGS {
             let rules = match name {
                 RULE => {
@@ -93,30 +88,14 @@ impl House {
 
     /// Sends a prompt of a client with this setting.
     fn prompt(&self, face: Face, id: &str, setting: &str) {
-        let prompt = json!({"sessionId": id, "message": "go"});
         match face {
             Face::Prompt => {
-                self.client(setting).call("session/prompt", &prompt);
-            }
-            Face::Ensured => {
-                let mut client = self.client(setting);
-                client.call("session/ensure", &json!({"sessionId": id}));
-                client.call("session/prompt", &prompt);
+                self.client(setting).prompt(id);
             }
             Face::Run => {
                 let config = self.config(setting);
-                let args = [
-                    "run",
-                    "--daemon",
-                    "--config",
-                    &config,
-                    "--session",
-                    id,
-                    "go",
-                    "--",
-                    FAKE_AGENT,
-                    &self.script,
-                ];
+                let line = format!("run --daemon --config {config} --session {id} go");
+                let args = with_agent(&line, &self.script);
                 let output = self.daemon.command(&args).output().unwrap();
                 assert!(output.status.success() || setting != APPROVE, "{output:?}");
             }
@@ -140,9 +119,9 @@ impl House {
 fn prompt_in_a_session_of_others_runs_under_the_stricter_permissions() {
     let mut house = House::new();
     for stage in [Stage::Live, Stage::Resting, Stage::HandedOver] {
-        // The hub's tests have all pairs of settings.
+        // The hub's tests have all pairs of settings, and clients that ensure the session before.
         for (opener, caller) in [(APPROVE, RULE), (DENY, APPROVE), (APPROVE, APPROVE)] {
-            for face in [Face::Prompt, Face::Ensured, Face::Run, Face::Attach] {
+            for face in [Face::Prompt, Face::Run, Face::Attach] {
                 let id = format!("{stage:?}-{opener}-{caller}-{face:?}");
                 let mut first = house.client(opener);
                 first.ensure(&id);
@@ -161,7 +140,7 @@ fn prompt_in_a_session_of_others_runs_under_the_stricter_permissions() {
                 // session with its settings.
                 let reopened = matches!(
                     (stage, face),
-                    (Stage::Resting, Face::Ensured | Face::Run) | (Stage::HandedOver, Face::Run)
+                    (Stage::Resting | Stage::HandedOver, Face::Run)
                 );
                 let want = caller == APPROVE && (opener == APPROVE || reopened);
                 assert_eq!(house.allowed(), want, "{id}");
@@ -173,17 +152,9 @@ fn prompt_in_a_session_of_others_runs_under_the_stricter_permissions() {
 
 #[test]
 fn queued_prompt_keeps_the_permissions_of_its_client() {
-    let world = World::new();
-    let tool = json!({"toolCallId": "edit", "title": "Edit", "kind": "edit"});
-    let question = ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")]);
-    let script = world.script(&json!({"session/prompt": [
-        [json!({"if": {
-            "params": "hold",
-            "then": [{"wait": "session/cancel"}, end("cancelled")],
-            "else": [question, say("done"), end("end_turn")],
-        }})],
-    ]}));
-    let daemon = Daemon::start_in(world, &[]);
+    let asked = [question(), say("done"), end("end_turn")];
+    let steps = json!({"if": {"params": "hold", "then": until_cancelled(), "else": asked}});
+    let (daemon, script) = Daemon::with_script(&json!({"session/prompt": [[steps]]}));
     let options = |mode: &'static str| ["--permissions", mode, "--", FAKE_AGENT, script.as_str()];
     for (n, (opener, caller)) in [(APPROVE, DENY), (DENY, APPROVE), (APPROVE, APPROVE)]
         .into_iter()
@@ -229,10 +200,9 @@ fn session_that_another_client_opened_again_does_not_weaken_permissions() {
     let mut weak = house.client(APPROVE);
     weak.call("session/close", &json!({"sessionId": "s"}));
     weak.call("session/ensure", &json!({"sessionId": "s"}));
-    let prompt = json!({"sessionId": "s", "message": "go"});
-    strict.call("session/prompt", &prompt);
+    strict.prompt("s");
     assert!(!house.allowed());
-    weak.call("session/prompt", &prompt);
+    weak.prompt("s");
     assert!(house.allowed());
     strict.call("session/clients", &json!({"sessionId": "s"}));
     // Both learn that the permissions changed from one turn to the next.
@@ -295,32 +265,21 @@ fn caller_learns_which_of_its_settings_a_live_session_does_not_have() {
         let receipt = client.call("session/ensure", &json!({"sessionId": "s"}));
         let differing = &receipt["recovery"]["differingSettings"];
         assert_eq!(*differing, json!([name]), "{receipt}");
-        let quiet = [
-            "run",
-            "-q",
-            "--daemon",
-            "--config",
-            file,
-            "--session",
-            "s",
-            "go",
-        ];
+        let run = |options: &str, code: i32| {
+            let line = format!("run{options} --daemon --config {file} --session s go");
+            let output = daemon.run(&words(&line), code);
+            String::from_utf8(output.stderr).unwrap()
+        };
         if matches!(*name, "mode" | "model") {
-            let output = daemon.run(&quiet, 2);
-            let text = String::from_utf8(output.stderr).unwrap();
+            let text = run(" -q", 2);
             assert!(text.contains("session/close"), "{text}");
             continue;
         }
-        let output = daemon.run(&quiet, 0);
-        let text = String::from_utf8(output.stderr).unwrap();
-        let is_said = text.contains(&format!("differs from this client in {name}"));
-        assert_eq!(is_said, !holds, "{name}: {text}");
-        let output = daemon.run(&[&["run"], &quiet[2..]].concat(), 0);
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert!(
-            text.contains(&format!("differs from this client in {name}")),
-            "{text}"
-        );
+        let says = format!("differs from this client in {name}");
+        for (options, is_said) in [(" -q", !holds), ("", true)] {
+            let text = run(options, 0);
+            assert_eq!(text.contains(&says), is_said, "{name}: {text}");
+        }
     }
     let own = opener.call("session/ensure", &open);
     assert!(own["recovery"].get("differingSettings").is_none(), "{own}");
@@ -366,11 +325,8 @@ fn rules_of_a_caller_apply_to_tools_that_claude_runs_unasked() {
 
 #[test]
 fn client_that_takes_over_a_turn_brings_its_time_limits() {
-    let world = World::new();
-    let script = world.script(&json!({"session/prompt": [[
-        say("begun"), json!({"wait": "session/cancel"}), end("cancelled"),
-    ]]}));
-    let daemon = Daemon::start_in(world, &[]);
+    let steps = [&[say("begun")][..], &until_cancelled()].concat();
+    let (daemon, script) = Daemon::with_script(&json!({"session/prompt": [steps]}));
     let options = ["--", FAKE_AGENT, script.as_str()];
     for limit in ["prompt=200ms", "turn=200ms"] {
         let mut opener = daemon.client(&options);

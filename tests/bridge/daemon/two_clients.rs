@@ -1,25 +1,16 @@
 //! Two clients of one session.
 
-use super::Daemon;
 use super::client::Client;
-use crate::harness::steps::{ask, end, say};
-use crate::harness::{FAKE_AGENT, LIMIT, World};
-use serde_json::{Value, json};
+use super::{Daemon, question};
+use crate::harness::steps::{end, say};
+use crate::harness::{FAKE_AGENT, LIMIT};
+use serde_json::json;
 use std::time::Instant;
-
-fn daemon(script: &Value) -> (Daemon, String) {
-    let world = World::new();
-    let script = world.script(script);
-    (Daemon::start_in(world, &[]), script)
-}
 
 #[test]
 fn turn_goes_on_when_its_client_leaves_and_another_window_approves() {
-    let tool = json!({"toolCallId": "edit", "title": "Edit", "kind": "edit"});
-    let question = ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")]);
-    let (daemon, script) = daemon(
-        &json!({"session/prompt": [[say("before "), question, say("after"), end("end_turn")]]}),
-    );
+    let steps = [say("before "), question(), say("after"), end("end_turn")];
+    let (daemon, script) = Daemon::with_script(&json!({"session/prompt": [steps]}));
     let options = ["--permissions", "ask", "--", FAKE_AGENT, &script];
     let mut first = daemon.client(&options);
     first.ensure("s");

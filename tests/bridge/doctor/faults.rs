@@ -3,21 +3,15 @@
 use super::{check, clean, history, prompts, prompts_with, requests, restore, with};
 use crate::harness::run::{Outcome, Run};
 use crate::harness::steps::{end, say, until_cancelled};
-use crate::harness::{FAKE_AGENT, World, calls, chosen_options};
+use crate::harness::{FAKE_AGENT, World, calls, chosen_options, words};
 use serde_json::{Value, json};
 use std::fs;
 use std::slice;
+use std::thread;
 
 fn probe(script: &Value, limit: &str) -> Outcome {
-    let args = [
-        "doctor",
-        "--probe",
-        "--yes",
-        "--json",
-        "--probe-limit",
-        limit,
-    ];
-    Run::new(&args).script(script).go().expect(0)
+    let line = format!("doctor --probe --yes --json --probe-limit {limit}");
+    Run::of(&line).script(script).go().expect(0)
 }
 
 /// Returns the faults that were found, without those that are not there.
@@ -28,12 +22,6 @@ fn quirks(report: &Value) -> Value {
         .unwrap()
         .retain(|_, quirk| *quirk != false);
     quirks
-}
-
-#[track_caller]
-fn finds(script: &Value, want: &Value) {
-    let report = probe(script, "1s").json();
-    assert_eq!(quirks(&report), *want, "{report:#}");
 }
 
 #[test]
@@ -70,54 +58,113 @@ fn agent_without_faults_has_none() {
     assert_eq!(calls(&outcome.log, "session/prompt").len(), 7);
 }
 
-#[test]
-fn resume_without_an_answer_is_found() {
-    let script = with("session/resume", json!([[{"hang": true}]]));
-    finds(&script, &json!({"brokenResume": true}));
+/// Script of an agent with other short prompts.
+fn with_short(short: Value) -> Value {
+    let [wait, stop] = until_cancelled();
+    let long = [say("one"), wait, stop];
+    with("session/prompt", prompts(&[short], &long))
 }
 
 #[test]
-fn load_that_fails_is_found() {
-    let error = json!({"error": {"code": -32603, "message": "broken"}});
-    let script = with("session/load", json!([[error]]));
-    finds(&script, &json!({"brokenLoad": true}));
-}
-
-#[test]
-fn list_without_an_answer_or_without_the_session_is_found() {
-    for run in [json!({"hang": true}), json!({"reply": {"sessions": []}})] {
-        let script = with("session/list", json!([[run]]));
-        finds(&script, &json!({"brokenList": true}));
-    }
-}
-
-#[test]
-fn close_without_an_answer_is_found() {
-    let script = with("session/close", json!([[{"hang": true}]]));
-    finds(&script, &json!({"brokenClose": true}));
-}
-
-#[test]
-fn history_on_resume_is_found() {
+fn each_fault_is_found() {
+    let hang = json!([[{"hang": true}]]);
+    let refused = |message: &str| json!({"error": {"code": -32603, "message": message}});
     let [user, answer] = history();
-    let script = with(
-        "session/resume",
-        restore(&[user, answer, json!({"reply": {}})]),
+    let done = json!({"reply": {}});
+    let other = json!({"if": {"params": "fake-1", "then": [done], "else": [{"reply": {"sessionId": "other"}}]}});
+    let mixed = json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update":
+        {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "BETA"}}}}});
+    let usual = json!({"default": true});
+    let mixed =
+        json!({"if": {"params": "BETA", "then": [mixed, end("end_turn")], "else": [usual]}});
+    // The first prompt of a session that runs while another one is opened gets no answer.
+    let dropped = json!({"if": {"params": "ALPHA", "then": [], "else": [usual]}});
+    let deaf = prompts(
+        slice::from_ref(&usual),
+        &[say("one"), json!({"hang": true})],
     );
-    finds(&script, &json!({"replaysOnResume": true}));
-}
-
-#[test]
-fn success_for_an_unknown_session_is_found() {
-    let script = with("session/resume", json!([[{"reply": {}}]]));
-    finds(&script, &json!({"acceptsUnknownSessions": true}));
-}
-
-#[test]
-fn another_session_in_place_of_an_unknown_one_is_no_fault() {
-    let other = json!({"if": {"params": "fake-1", "then": [{"reply": {}}], "else": [{"reply": {"sessionId": "other"}}]}});
-    let script = with("session/resume", json!([[other]]));
-    finds(&script, &json!({}));
+    let cases = [
+        (
+            "resume without an answer",
+            with("session/resume", hang.clone()),
+            json!({"brokenResume": true}),
+        ),
+        (
+            "load that fails",
+            with("session/load", json!([[refused("broken")]])),
+            json!({"brokenLoad": true}),
+        ),
+        (
+            "list without an answer",
+            with("session/list", hang.clone()),
+            json!({"brokenList": true}),
+        ),
+        (
+            "list without the session",
+            with("session/list", json!([[{"reply": {"sessions": []}}]])),
+            json!({"brokenList": true}),
+        ),
+        (
+            "close without an answer",
+            with("session/close", hang.clone()),
+            json!({"brokenClose": true}),
+        ),
+        (
+            "history on resume",
+            with("session/resume", restore(&[user, answer, done.clone()])),
+            json!({"replaysOnResume": true}),
+        ),
+        (
+            "success for an unknown session",
+            with("session/resume", json!([[done]])),
+            json!({"acceptsUnknownSessions": true}),
+        ),
+        // No fault.
+        (
+            "another session in place of an unknown one",
+            with("session/resume", json!([[other]])),
+            json!({}),
+        ),
+        (
+            "turn that goes on after a cancel",
+            with("session/prompt", deaf),
+            json!({"ignoresCancel": true}),
+        ),
+        (
+            "process with one session",
+            with(
+                "session/new",
+                json!([[usual], [refused("one session only")]]),
+            ),
+            json!({"oneSessionPerProcess": true}),
+        ),
+        (
+            "output under the id of another session",
+            with_short(mixed),
+            json!({"oneSessionPerProcess": true}),
+        ),
+        (
+            "turn that a second session drops",
+            with_short(dropped),
+            json!({"oneSessionPerProcess": true}),
+        ),
+        (
+            "process that outlives its stdin",
+            with("eof", json!([{"hang": true}])),
+            json!({"ignoresEndOfInput": true}),
+        ),
+    ];
+    // Most cases wait for an answer that does not come, so several run at once.
+    for some in cases.chunks(4) {
+        thread::scope(|scope| {
+            for (name, script, want) in some {
+                scope.spawn(move || {
+                    let report = probe(script, "1s").json();
+                    assert_eq!(quirks(&report), *want, "{name}: {report:#}");
+                });
+            }
+        });
+    }
 }
 
 #[test]
@@ -150,16 +197,6 @@ fn output_after_the_end_of_a_prompt_is_found() {
 }
 
 #[test]
-fn turn_that_goes_on_after_a_cancel_is_found() {
-    let long = [say("one"), json!({"hang": true})];
-    let script = with(
-        "session/prompt",
-        prompts(&[json!({"default": true})], &long),
-    );
-    finds(&script, &json!({"ignoresCancel": true}));
-}
-
-#[test]
 fn command_that_runs_without_a_request_is_found() {
     let [other, command] = requests();
     let mode = json!({"update": {"sessionUpdate": "current_mode_update", "currentModeId": "auto"}});
@@ -182,99 +219,57 @@ fn command_that_runs_without_a_request_is_found() {
             "not measured",
         ),
     ];
-    for (work, writes, want, found) in cases {
-        let world = World::new();
-        let dir = world.dir.join("probed");
-        fs::create_dir(&dir).unwrap();
-        let file = dir.join("acpipe-probe");
-        let mut work = work.to_vec();
-        if writes {
-            work.push(json!({"once": {"mark": file, "steps": []}}));
+    thread::scope(|scope| {
+        for (work, writes, want, found) in &cases {
+            scope.spawn(move || finds_unasked(work, *writes, want, found));
         }
-        let [wait, stop] = until_cancelled();
-        let long = [say("one"), wait, stop];
-        let short = [json!({"default": true})];
-        let script = with("session/prompt", prompts_with(&short, &long, &work));
-        let script = world.script(&script);
-        let probe = |want: &Value, found: &str| {
-            let mut args = vec![
-                "doctor",
-                "--probe",
-                "--yes",
-                "--json",
-                "--probe-limit",
-                "1s",
-            ];
-            args.extend(["--cwd", dir.to_str().unwrap(), "--", FAKE_AGENT, &script]);
-            let output = world.acpipe(&args).output().unwrap();
-            let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-            assert_eq!(report["quirks"]["runsUnaskedIn"], *want, "{report:#}");
-            let check = check(&report, "permission request");
-            assert!(check["found"].as_str().unwrap().contains(found), "{check}");
-        };
-        probe(&want, found);
-        assert!(!file.exists(), "{found}");
-        if want == "" {
-            // A file that was there before proves nothing, and is kept.
-            fs::write(&file, "").unwrap();
-            probe(&Value::Null, "not measured");
-            assert!(file.exists());
-        }
+    });
+}
+
+/// Probes an agent that performs these steps in the tool, and then writes the file or not.
+fn finds_unasked(in_tool: &[Value], writes: bool, want: &Value, found: &str) {
+    let world = World::new();
+    let dir = world.dir.join("probed");
+    fs::create_dir(&dir).unwrap();
+    let file = dir.join("acpipe-probe");
+    let mut steps = in_tool.to_vec();
+    if writes {
+        steps.push(json!({"once": {"mark": file, "steps": []}}));
     }
-}
-
-#[test]
-fn process_with_one_session_is_found() {
-    let refused = json!({"error": {"code": -32603, "message": "one session only"}});
-    let script = with("session/new", json!([[{"default": true}], [refused]]));
-    finds(&script, &json!({"oneSessionPerProcess": true}));
-}
-
-#[test]
-fn output_under_the_id_of_another_session_is_found() {
-    let mixed = json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update":
-        {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "BETA"}}}}});
-    let short = json!({"if": {"params": "BETA", "then": [mixed, end("end_turn")], "else": [{"default": true}]}});
-    let [wait, stop] = until_cancelled();
-    let script = with(
-        "session/prompt",
-        prompts(&[short], &[say("one"), wait, stop]),
-    );
-    finds(&script, &json!({"oneSessionPerProcess": true}));
-}
-
-#[test]
-fn process_that_outlives_its_stdin_is_found() {
-    let script = with("eof", json!([{"hang": true}]));
-    finds(&script, &json!({"ignoresEndOfInput": true}));
+    let until = until_cancelled();
+    let long = [&[say("one")][..], &until].concat();
+    let short = [json!({"default": true})];
+    let script = with("session/prompt", prompts_with(&short, &long, &steps));
+    let script = world.script(&script);
+    let probe = |want: &Value, found: &str| {
+        let line = format!(
+            "doctor --probe --yes --json --probe-limit 1s --cwd {}",
+            dir.display()
+        );
+        let args = [&words(&line)[..], &["--", FAKE_AGENT, &script]].concat();
+        let output = world.acpipe(&args).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["quirks"]["runsUnaskedIn"], *want, "{report:#}");
+        let check = check(&report, "permission request");
+        assert!(check["found"].as_str().unwrap().contains(found), "{check}");
+    };
+    probe(want, found);
+    assert!(!file.exists(), "{found}");
+    if *want == "" {
+        // A file that was there before proves nothing, and is kept.
+        fs::write(&file, "").unwrap();
+        probe(&Value::Null, "not measured");
+        assert!(file.exists());
+    }
 }
 
 #[test]
 fn agent_that_cannot_be_prompted_gets_no_profile() {
     let error = json!({"error": {"code": -32603, "message": "no model"}});
     let script = with("session/prompt", json!([[error]]));
-    let args = [
-        "doctor",
-        "--probe",
-        "--yes",
-        "--json",
-        "--probe-limit",
-        "1s",
-    ];
-    let report = Run::new(&args).script(&script).go().expect(1).json();
+    let run = Run::of("doctor --probe --yes --json --probe-limit 1s");
+    let report = run.script(&script).go().expect(1).json();
     assert_eq!(check(&report, "prompt")["status"], "problem");
     assert_eq!(check(&report, "profile")["status"], "warning");
     assert!(report.get("profile").is_none() && report.get("quirks").is_none());
-}
-
-#[test]
-fn turn_that_a_second_session_drops_is_found() {
-    // The first prompt of a session that runs while another one is opened gets no answer.
-    let dropped = json!({"if": {"params": "ALPHA", "then": [], "else": [{"default": true}]}});
-    let [wait, stop] = until_cancelled();
-    let script = with(
-        "session/prompt",
-        prompts(&[dropped], &[say("one"), wait, stop]),
-    );
-    finds(&script, &json!({"oneSessionPerProcess": true}));
 }

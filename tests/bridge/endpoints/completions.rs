@@ -69,14 +69,18 @@ fn answer_of_an_endpoint_is_a_turn_like_any_other() {
 }
 
 #[test]
-fn second_prompt_carries_the_history_and_a_restart_keeps_it() {
+fn second_prompt_carries_history_and_model_and_a_restart_keeps_them() {
     let endpoint = Endpoint::of_streams(&[&answer("one"), &answer("two"), &answer("three")]);
     let mut s = connected(&endpoint, "openai", &[], &[]);
+    s.waive("session/state");
     s.prompt("first");
+    s.call("session/setModel", &json!({"model": "m2"}));
     s.prompt("second");
     let messages = |n: usize| {
         let mut request = request(&endpoint);
         assert_eq!(request.body["messages"].as_array().unwrap().len(), n);
+        // The model that the client set holds in its session, also after a restart.
+        assert_eq!(request.body["model"] == "m2", n > 1, "{}", request.body);
         request.body["messages"].take()
     };
     messages(1);
@@ -95,19 +99,6 @@ fn second_prompt_carries_the_history_and_a_restart_keeps_it() {
     assert_eq!(receipt["recovery"]["memory"], "kept", "{receipt}");
     s.prompt("third");
     assert_eq!(messages(5)[4]["content"], "third");
-}
-
-#[test]
-fn model_of_a_session_can_be_changed() {
-    let endpoint = Endpoint::of_streams(&[&answer("one")]);
-    let mut s = connected(&endpoint, "openai", &[], &[]);
-    s.call(
-        "session/setModel",
-        &json!({"sessionId": "default", "model": "m2"}),
-    );
-    s.waive("session/state");
-    s.prompt("go");
-    assert_eq!(request(&endpoint).body["model"], "m2");
 }
 
 #[test]

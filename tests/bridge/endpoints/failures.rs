@@ -98,9 +98,10 @@ fn broken_answer_keeps_what_came_before() {
             )],
         ),
     ];
-    for (what, script) in cases {
-        let endpoint = Endpoint::new(vec![script]);
-        let mut s = connected(&endpoint, "openai", &[], &[]);
+    let scripts = cases.iter().map(|(_, script)| script.clone());
+    let endpoint = Endpoint::new(scripts.collect());
+    let mut s = connected(&endpoint, "openai", &[], &[]);
+    for (what, _) in cases {
         let turn = s.prompt("go");
         assert_eq!(
             error(&turn.summary).0,
@@ -293,9 +294,10 @@ fn unusable_answers_are_malformed_or_skipped() {
             "first words",
         ),
     ];
-    for (what, script, kind, text) in cases {
-        let endpoint = Endpoint::new(vec![script]);
-        let mut s = connected(&endpoint, "openai", &[], &[]);
+    let scripts = cases.iter().map(|(_, script, ..)| script.clone());
+    let endpoint = Endpoint::new(scripts.collect());
+    let mut s = connected(&endpoint, "openai", &[], &[]);
+    for (what, _, kind, text) in cases {
         let turn = s.prompt("go");
         assert_eq!(error(&turn.summary).0, kind, "{what}: {}", turn.summary);
         assert_eq!(turn.summary["text"], text, "{what}");
@@ -321,15 +323,14 @@ fn key_stands_in_no_log_and_no_stored_file() {
     s.prompt("go");
     let status = s.call("agent/status", &json!({}));
     assert!(!status.to_string().contains(key), "{status}");
-    let state = s.world.dir.join("state");
-    let end = s.finish();
-    assert!(!end.stderr.contains(key), "{}", end.stderr);
-    for entry in std::fs::read_dir(state.join("sessions"))
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
-        let stored = std::fs::read_to_string(entry.path()).unwrap_or_default();
-        assert!(!stored.contains(key), "{}", entry.path().display());
+    let sessions = std::fs::read_dir(s.world.dir.join("state/sessions")).unwrap();
+    let paths: Vec<_> = sessions.map(|entry| entry.unwrap().path()).collect();
+    assert!(!paths.is_empty(), "no session was stored");
+    for path in paths {
+        let stored = std::fs::read(&path).unwrap_or_default();
+        let stored = String::from_utf8_lossy(&stored);
+        assert!(!stored.contains(key), "{}", path.display());
     }
+    let stderr = s.finish().stderr;
+    assert!(!stderr.contains(key), "{stderr}");
 }

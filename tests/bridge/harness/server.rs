@@ -14,7 +14,6 @@ mod turn;
 use super::output::{Gate, GatedReader, Input, read_all};
 use super::{FAKE_AGENT, World};
 use chunks::Stream;
-pub use ending::End;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Read;

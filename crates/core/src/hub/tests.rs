@@ -11,6 +11,7 @@ mod claude;
 mod claude_rules;
 mod clients;
 mod closing;
+mod content;
 mod crossings;
 mod execute;
 mod fixture;

@@ -174,7 +174,12 @@ fn at(object: &RawValue, path: &[&str]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::results;
     use super::*;
+    use acpipe_json::rpc;
+    use acpipe_json::rpc::Message;
+    use acpipe_model::event::CallId;
+    use serde_json::Value;
 
     #[test]
     fn login_signs_apply_to_their_agent_only() {
@@ -233,6 +238,84 @@ mod tests {
             let error = error_from_text(said, &ProcessSpec::default(), &AgentInfo::default());
             assert_eq!(error.kind, kind, "{said}");
             assert!(error.message.contains(said), "{error}");
+        }
+    }
+
+    /// Returns the error of a refused `session/new`, at an agent with these sign-in methods.
+    fn refused(command: &str, methods: &Value, error: &Value) -> Error {
+        let launch = ProcessSpec {
+            command: command.to_owned(),
+            ..ProcessSpec::default()
+        };
+        let hello = to_raw(&json!({"protocolVersion": 1, "authMethods": methods}));
+        let info = results::initialize(&hello, &launch).unwrap();
+        let line = json!({"jsonrpc": "2.0", "id": 1, "error": error}).to_string();
+        let Ok(Message::Response { outcome, .. }) = rpc::parse(&line) else {
+            panic!("{line}");
+        };
+        let call = Pending::New(CallId(1));
+        agent_error(&call, &outcome.unwrap_err(), &launch, &info)
+    }
+
+    #[test]
+    fn sign_in_error_names_a_command_and_the_agents_help() {
+        let plain = json!({"code": -32000, "message": "Authentication required"});
+        let helpful = json!({"code": -32000, "message": "Authentication required",
+            "data": {"details": "set FACTORY_API_KEY"}});
+        let expired = json!({"code": -32603, "message": "Internal error", "data": {
+            "message": "Your access token could not be refreshed. Please sign in again."}});
+        let agents_own = json!([{"id": "x", "name": "Log in"}]);
+        let in_words = json!([{"id": "x", "name": "Log in", "description": "Run `my-agent login` in the terminal"}]);
+        let terminal =
+            json!([{"id": "x", "name": "Log in", "type": "terminal", "args": ["login"]}]);
+        let key = json!([{"id": "x", "name": "Use a key", "type": "env_var", "vars": [{"name": "TOKEN"}]}]);
+        for (command, methods, error, says) in [
+            (
+                "own",
+                &agents_own,
+                &helpful,
+                "message of the agent: Authentication required: set FACTORY_API_KEY",
+            ),
+            (
+                "own",
+                &in_words,
+                &plain,
+                "Run `my-agent login` in the terminal",
+            ),
+            ("own", &terminal, &plain, "login`"),
+            ("/bin/kimi", &agents_own, &plain, "run `kimi login`"),
+            ("own", &key, &expired, "Use a key: set TOKEN"),
+        ] {
+            let error_of = refused(command, methods, error);
+            let message = &error_of.message;
+            assert!(
+                message.starts_with("auth required") && message.contains(says),
+                "{message}"
+            );
+            assert!(!message.contains("acpipe login"), "{message}");
+            let is_helpful = message.contains("message of the agent");
+            assert_eq!(is_helpful, error != &plain, "{message}");
+            let said = error_of.data["agentMessage"].as_str().unwrap();
+            assert_eq!(said.contains("refreshed"), error == &expired, "{said}");
+        }
+    }
+
+    #[test]
+    fn data_of_an_internal_error_is_in_the_message() {
+        for (data, words) in [
+            (json!({"error": "no model"}), "no model"),
+            (json!({"details": "disk quota"}), "disk quota"),
+            (json!({"message": "bad tool"}), "bad tool"),
+            (
+                json!({"error": {"message": "nested cause"}, "detail": "and this"}),
+                "nested cause: and this",
+            ),
+            (json!("plain words"), "plain words"),
+        ] {
+            let error = json!({"code": -32603, "message": "Internal error", "data": data});
+            let message = refused("own", &json!([]), &error).message;
+            let words = format!("Internal error: {words}");
+            assert!(message.contains(&words), "{message}");
         }
     }
 }

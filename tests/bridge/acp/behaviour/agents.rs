@@ -5,7 +5,6 @@ use crate::harness::steps::{end, say};
 use crate::harness::{FAKE_AGENT, World, calls};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::fs;
 
 fn options() -> Value {
     json!([{"id": "x", "name": "X", "type": "select", "currentValue": "a",
@@ -34,8 +33,7 @@ fn start() -> Editor {
             "[agents.{name}]\ncommand = {FAKE_AGENT:?}\nargs = [{script:?}]"
         );
     }
-    fs::create_dir_all(world.dir.join("config/acpipe")).unwrap();
-    world.file("config/acpipe/config.toml", &config);
+    world.configure(&config);
     let mut editor = Editor::launch(world, &["--agent", "one", "--agent", "two"], &[]);
     let result = editor.initialize(&everything());
     assert_eq!(result["agentInfo"]["name"], "one");

@@ -34,46 +34,6 @@ fn choose(kind: &'static str) -> impl FnMut(&Value) -> Answer + Send + 'static {
     }
 }
 
-fn bash() -> Value {
-    json!([{"ask": {"tool_name": "Bash", "tool_use_id": "t1", "input": {"command": "make"}}}])
-}
-
-#[test]
-fn hello_is_answered_in_chunks() {
-    let (mut editor, session) = start();
-    turn(
-        &mut editor,
-        &session,
-        &json!([{"delta": "hel"}, {"delta": "lo"}]),
-    );
-    assert_eq!(editor.said(&session, "agent_message_chunk", 0), "hello");
-    editor.finish();
-}
-
-#[test]
-fn tool_is_allowed_and_refused_in_the_dialog_of_the_editor() {
-    for (kind, behavior, status) in [
-        ("allow_once", "allow", "completed"),
-        ("reject_once", "deny", "failed"),
-    ] {
-        let (mut editor, session) = start();
-        editor.peer.answer_with(choose(kind));
-        turn(&mut editor, &session, &bash());
-        let asked = editor.asked("session/request_permission");
-        assert_eq!(asked.len(), 1);
-        assert_eq!(asked[0]["params"]["sessionId"], json!(session));
-        assert_eq!(asked[0]["params"]["toolCall"]["toolCallId"], "t1");
-        let updates = editor.peer.updates(&session, 0, editor.peer.received.len());
-        let last = updates
-            .iter()
-            .rfind(|update| update["toolCallId"] == "t1")
-            .unwrap();
-        assert_eq!(last["status"], status, "{updates:#?}");
-        let log = editor.finish();
-        assert_eq!(answers(&log)[0]["response"]["behavior"], behavior);
-    }
-}
-
 fn question() -> Value {
     json!([{"ask": {"tool_name": "AskUserQuestion", "tool_use_id": "t1", "requires_user_interaction": true,
         "input": {"questions": [{"question": "Which colour?", "header": "Colour", "multiSelect": false,
@@ -137,19 +97,6 @@ fn plan_is_approved_in_the_dialog_of_the_editor() {
     let log = editor.finish();
     assert_eq!(answers(&log)[0]["response"]["behavior"], "allow");
     assert_eq!(requests(&log, "set_permission_mode")[0]["mode"], "plan");
-}
-
-#[test]
-fn cancel_interrupts_the_turn() {
-    let (mut editor, session) = start();
-    let prompt = editor.send_prompt(&session, r#"[{"delta": "begun"}, {"interrupted": true}]"#);
-    editor.await_text("begun");
-    editor
-        .peer
-        .notify("session/cancel", &json!({"sessionId": session}));
-    let response = editor.peer.response(&prompt).unwrap();
-    assert_eq!(response["result"]["stopReason"], "cancelled", "{response}");
-    editor.finish();
 }
 
 #[test]

@@ -88,21 +88,6 @@ fn cancel_request_of_a_queued_prompt_leaves_the_running_turn() {
 }
 
 #[test]
-fn cancel_request_of_a_prompt_cancels_its_turn() {
-    let running = [vec![say("begun")], until_cancelled().to_vec()].concat();
-    let mut editor = Editor::ready(&json!({"session/prompt": [running]}));
-    let session = editor.open();
-    let prompt = editor.send_prompt(&session, "one");
-    editor.await_text("begun");
-    editor
-        .peer
-        .notify("$/cancel_request", &json!({"requestId": prompt}));
-    let response = editor.peer.response(&prompt).unwrap();
-    assert_eq!(response["result"]["stopReason"], "cancelled", "{response}");
-    editor.finish();
-}
-
-#[test]
 fn prompt_that_is_cancelled_while_its_session_opens_is_cancelled() {
     let mut editor = Editor::ready(&json!({}));
     let session = editor.open();

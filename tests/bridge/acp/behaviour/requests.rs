@@ -80,18 +80,6 @@ fn refusal_and_cancel_of_the_editor_reach_the_agent_and_the_ledger() {
 }
 
 #[test]
-fn error_of_the_editor_refuses_the_permission() {
-    let mut editor = Editor::ready(&asking(&[ask(&edit(), OPTIONS)]));
-    editor
-        .peer
-        .answer_with(|_| Answer::Error(-32603, "the dialog broke"));
-    let session = editor.open();
-    assert_eq!(editor.stop_reason(&session, "go"), "end_turn");
-    let log = editor.finish();
-    assert_ne!(answers(&log)[0]["result"]["outcome"]["optionId"], "yes");
-}
-
-#[test]
 fn permission_that_a_rule_decides_does_not_reach_the_editor_and_is_in_the_ledger() {
     for (policy, chosen) in [("approve", "yes"), ("deny", "no")] {
         let script = asking(&[ask(&edit(), OPTIONS)]);

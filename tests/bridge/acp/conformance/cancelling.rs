@@ -54,22 +54,14 @@ pub const ROWS: &[Requirement] = &[
 ];
 
 fn cancelled(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
-    let (prompt, from) = case.long_turn(&session)?;
-    case.cancel(&session);
-    let turn = case.turn(&session, &prompt, from)?;
-    ensure(turn.stop_reason()? == "cancelled", || {
-        format!("{}", turn.response)
-    })
+    let session = case.opened()?;
+    let turn = case.cancelled_turn(&session)?;
+    turn.was_cancelled()
 }
 
 fn no_late_update(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
-    let (prompt, from) = case.long_turn(&session)?;
-    case.cancel(&session);
-    let turn = case.turn(&session, &prompt, from)?;
+    let session = case.opened()?;
+    let turn = case.cancelled_turn(&session)?;
     case.agent.settle()?;
     case.agent.close()?;
     let late = case
@@ -79,8 +71,7 @@ fn no_late_update(case: &mut Case) -> Check {
 }
 
 fn open_permission(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     let text = case.subject.cancelled_ask.ok_or(Unmet::NotOffered)?;
     case.agent.answer_with(|_| Answer::Later);
     let from = case.agent.received.len();
@@ -94,25 +85,20 @@ fn open_permission(case: &mut Case) -> Check {
     case.agent
         .send(&json!({"jsonrpc": "2.0", "id": request, "result": outcome}));
     let turn = case.turn(&session, &prompt, from)?;
-    ensure(turn.stop_reason()? == "cancelled", || {
-        format!("{}", turn.response)
-    })?;
+    turn.was_cancelled()?;
     let mut done = turn.updates.iter();
     let done = done.find(|update| update["status"] == "completed");
     ensure(done.is_none(), || format!("the tool ran: {done:?}"))?;
-    case.finished(&session, case.subject.hello)?;
-    Ok(())
+    case.hello(&session).map(drop)
 }
 
 fn idle_cancel(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     case.cancel(&session);
-    case.finished(&session, case.subject.hello)?;
+    case.hello(&session)?;
     case.cancel(&session);
     case.cancel("no-such-session");
-    case.finished(&session, case.subject.hello)?;
-    Ok(())
+    case.hello(&session).map(drop)
 }
 
 fn next_prompt(case: &mut Case) -> Check {
@@ -122,30 +108,25 @@ fn next_prompt(case: &mut Case) -> Check {
         let (prompt, from) = case.long_turn(&session)?;
         case.cancel(&session);
         case.turn(&session, &prompt, from)?;
-        let turn = case.finished(&session, case.subject.hello)?;
+        let turn = case.hello(&session)?;
         ensure(!turn.text().is_empty(), || "no text".to_owned())?;
     }
     Ok(())
 }
 
 fn several_cancels(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     let (prompt, from) = case.long_turn(&session)?;
     for _ in 0..3 {
         case.cancel(&session);
     }
     let turn = case.turn(&session, &prompt, from)?;
-    ensure(turn.stop_reason()? == "cancelled", || {
-        format!("{}", turn.response)
-    })?;
-    case.finished(&session, case.subject.hello)?;
-    Ok(())
+    turn.was_cancelled()?;
+    case.hello(&session).map(drop)
 }
 
 fn cancelled_request(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     let (prompt, from) = case.long_turn(&session)?;
     case.agent
         .notify("$/cancel_request", &json!({"requestId": prompt}));
@@ -158,24 +139,20 @@ fn cancelled_request(case: &mut Case) -> Check {
         response["result"]["stopReason"] == "cancelled" || response["error"]["code"] == -32800,
         || format!("{response}"),
     )?;
-    case.finished(&session, case.subject.hello)?;
-    Ok(())
+    case.hello(&session).map(drop)
 }
 
 fn request_ends(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     let (prompt, _) = case.long_turn(&session)?;
     case.agent
         .notify("$/cancel_request", &json!({"requestId": prompt}));
     case.agent.response(&prompt)?;
-    case.finished(&session, case.subject.hello)?;
-    Ok(())
+    case.hello(&session).map(drop)
 }
 
 fn cancelled_unknown_request(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     let from = case.agent.received.len();
     for id in [json!(1), json!(4711), json!("x"), json!(null)] {
         case.agent
@@ -186,6 +163,5 @@ fn cancelled_unknown_request(case: &mut Case) -> Check {
     let mut answers = case.agent.received[from..].iter();
     let errors = answers.find(|message| message.get("id") == Some(&json!(null)));
     ensure(errors.is_none(), || format!("{errors:?}"))?;
-    case.finished(&session, case.subject.hello)?;
-    Ok(())
+    case.hello(&session).map(drop)
 }

@@ -59,6 +59,13 @@ impl Turn {
         reason.ok_or_else(|| format!("the prompt failed: {}", self.response))
     }
 
+    /// Fails unless the turn ended with `cancelled`.
+    pub fn was_cancelled(&self) -> Check {
+        ensure(self.stop_reason()? == "cancelled", || {
+            format!("{}", self.response)
+        })
+    }
+
     /// Returns the joined text of the agent's messages.
     pub fn text(&self) -> String {
         text_of(&self.updates, "agent_message_chunk")
@@ -148,6 +155,12 @@ impl Case {
         session_id(&self.open()?)
     }
 
+    /// Initializes the agent and opens a session; returns its id.
+    pub fn opened(&mut self) -> Result<String, String> {
+        self.initialize()?;
+        self.session()
+    }
+
     /// Sends a prompt without waiting for its response. Returns its id.
     pub fn send_prompt(&mut self, session: &str, text: &str) -> Value {
         let prompt = json!([{"type": "text", "text": text}]);
@@ -206,6 +219,18 @@ impl Case {
             message["params"]["update"]["sessionUpdate"] == "agent_message_chunk"
         })?;
         Ok((id, from))
+    }
+
+    /// Runs a turn that is answered with text and ends normally.
+    pub fn hello(&mut self, session: &str) -> Result<Turn, Unmet> {
+        Ok(self.finished(session, self.subject.hello)?)
+    }
+
+    /// Runs a long turn and cancels it after its first output.
+    pub fn cancelled_turn(&mut self, session: &str) -> Result<Turn, String> {
+        let (prompt, from) = self.long_turn(session)?;
+        self.cancel(session);
+        self.turn(session, &prompt, from)
     }
 
     pub fn cancel(&mut self, session: &str) {

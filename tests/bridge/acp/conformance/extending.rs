@@ -47,8 +47,7 @@ fn unknown_extension(case: &mut Case) -> Check {
 }
 
 fn refused_extension(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     for params in [json!({}), json!({"sessionId": session})] {
         let error = case.agent.error("_acpipe_test/x", &params)?;
         ensure(error["code"] == -32601, || format!("{error}"))?;
@@ -57,8 +56,7 @@ fn refused_extension(case: &mut Case) -> Check {
 }
 
 fn unknown_notification(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     case.agent
         .notify("_acpipe_test/x", &json!({"sessionId": session}));
     case.agent.notify("acpipe_test/x", &json!({}));
@@ -68,8 +66,7 @@ fn unknown_notification(case: &mut Case) -> Check {
     case.agent.barrier()?;
     case.cancel(&session);
     case.turn(&session, &prompt, from)?.stop_reason()?;
-    case.finished(&session, case.subject.hello)?;
-    Ok(())
+    case.hello(&session).map(drop)
 }
 
 /// Runs a turn whose requests have these members, too.

@@ -1,11 +1,15 @@
 //! Agents that break one requirement each: the check of the requirement must find it.
 
-use super::case::Unmet;
+use super::case::{Case, Unmet};
 use super::subjects::Subject;
-use super::{REQUIREMENTS, Requirement, Verdict, check};
+use super::{REQUIREMENTS, Requirement, Verdict, check_in};
 use crate::harness::{FAKE_AGENT, World};
 use serde_json::{Value, json};
 use std::process::Command;
+use std::time::Duration;
+
+/// Wait for a message that does not come.
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Agent with a fault, and the requirement that it breaks.
 struct Faulty {
@@ -187,8 +191,10 @@ fn checks_find_the_faults_of_faulty_agents() {
     std::thread::scope(|scope| {
         for faulty in FAULTY {
             scope.spawn(move || {
-                let verdict = check(requirement(faulty.breaks), &faulty.subject);
                 let breaks = faulty.breaks;
+                let mut case = Case::start(&faulty.subject);
+                case.agent.set_deadline(PATIENCE);
+                let verdict = check_in(requirement(breaks), case);
                 let is_found = matches!(verdict, Verdict::Failed(_));
                 assert!(is_found, "{breaks} is met by an agent that breaks it");
             });
@@ -199,7 +205,7 @@ fn checks_find_the_faults_of_faulty_agents() {
 #[test]
 fn capability_that_is_not_offered_is_not_checked() {
     const PLAIN: Faulty = faulty("LOAD-001", |world| script(world, &json!({})));
-    let mut case = super::case::Case::start(&PLAIN.subject);
+    let mut case = Case::start(&PLAIN.subject);
     let outcome = (requirement(PLAIN.breaks).check)(&mut case);
     assert!(matches!(outcome, Err(Unmet::NotOffered)), "{outcome:?}");
     case.end().unwrap();

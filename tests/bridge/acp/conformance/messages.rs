@@ -81,8 +81,7 @@ pub const ROWS: &[Requirement] = &[
 ];
 
 fn lines_are_messages(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     let hello = case.subject.hello;
     case.finished(&session, hello)?;
     case.agent.close()?;
@@ -142,8 +141,7 @@ fn ids(case: &mut Case) -> Check {
 }
 
 fn responses(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     case.prompt(&session, case.subject.hello)?;
     provoke_errors(case)?;
     for message in &case.agent.received {
@@ -165,8 +163,7 @@ fn responses(case: &mut Case) -> Check {
 }
 
 fn notifications(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     let from = case.agent.received.len();
     for (method, params) in [
         ("session/cancel", json!({"sessionId": session})),
@@ -226,13 +223,11 @@ fn usable_after_errors(case: &mut Case) -> Check {
     case.agent.send_line("{\"jsonrpc\":\"2.0\",");
     case.agent.send_line("[]");
     let session = case.session()?;
-    case.finished(&session, case.subject.hello)?;
-    Ok(())
+    case.hello(&session).map(drop)
 }
 
 fn invalid_params(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     let text = json!([{"type": "text", "text": "x"}]);
     for (method, params) in [
         ("session/new", json!({})),
@@ -314,8 +309,7 @@ fn exits(case: &mut Case) -> Check {
 }
 
 fn exits_in_turn(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     case.long_turn(&session)?;
     Ok(case.end()?)
 }

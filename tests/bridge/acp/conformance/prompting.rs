@@ -96,8 +96,7 @@ pub const ROWS: &[Requirement] = &[
 ];
 
 fn stop_reason(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     let turn = case.prompt(&session, case.subject.hello)?;
     ensure(STOP_REASONS.contains(&turn.stop_reason()?), || {
         format!("{}", turn.response)
@@ -105,9 +104,8 @@ fn stop_reason(case: &mut Case) -> Check {
 }
 
 fn updates_name_session(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
-    let turn = case.finished(&session, case.subject.hello)?;
+    let session = case.opened()?;
+    let turn = case.hello(&session)?;
     let mut others = case.agent.received[turn.from..turn.to].iter();
     let other = others.find(|message| {
         message["method"] == "session/update" && message["params"]["sessionId"] != session.as_str()
@@ -141,33 +139,26 @@ fn unknown_session(case: &mut Case) -> Check {
 }
 
 fn empty_prompt(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     case.prompt_with(&session, &json!([]))?;
-    case.finished(&session, case.subject.hello)?;
-    Ok(())
+    case.hello(&session).map(drop)
 }
 
 fn second_prompt(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     let (long, from) = case.long_turn(&session)?;
     let second = case.send_prompt(&session, case.subject.hello);
     case.agent.barrier()?;
     case.cancel(&session);
     let turn = case.turn(&session, &long, from)?;
-    ensure(turn.stop_reason()? == "cancelled", || {
-        format!("{}", turn.response)
-    })?;
+    turn.was_cancelled()?;
     case.agent.response(&second)?;
-    case.finished(&session, case.subject.hello)?;
-    Ok(())
+    case.hello(&session).map(drop)
 }
 
 fn answer_before_response(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
-    let turn = case.finished(&session, case.subject.hello)?;
+    let session = case.opened()?;
+    let turn = case.hello(&session)?;
     ensure(!turn.text().is_empty(), || "no text".to_owned())?;
     case.agent.settle()?;
     case.agent.close()?;
@@ -182,8 +173,7 @@ fn answer_before_response(case: &mut Case) -> Check {
 }
 
 fn unknown_block(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     let hello = case.subject.hello;
     let blocks = json!([{"type": "text", "text": hello}, {"type": "acpipe_test", "x": 1}]);
     let turn = case.prompt_with(&session, &blocks)?;
@@ -197,10 +187,9 @@ fn unknown_block(case: &mut Case) -> Check {
 }
 
 fn turns(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     for _ in 0..3 {
-        let turn = case.finished(&session, case.subject.hello)?;
+        let turn = case.hello(&session)?;
         ensure(!turn.text().is_empty(), || "no text".to_owned())?;
     }
     Ok(())
@@ -234,8 +223,7 @@ fn embedded_resource(case: &mut Case) -> Check {
 }
 
 fn permission_request(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     case.permission(&session, Choice::Allow)?;
     let requests = case.requests("session/request_permission");
     ensure(requests.len() == 1, || format!("{requests:?}"))?;
@@ -265,8 +253,7 @@ fn last_status(updates: &[Value]) -> Option<&str> {
 }
 
 fn allowed(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     let turn = case.permission(&session, Choice::Allow)?;
     ensure(
         turn.stop_reason()? == "end_turn" && last_status(&turn.updates) == Some("completed"),
@@ -275,8 +262,7 @@ fn allowed(case: &mut Case) -> Check {
 }
 
 fn rejected(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     let turn = case.permission(&session, Choice::Reject)?;
     turn.stop_reason()?;
     ensure(last_status(&turn.updates) == Some("failed"), || {
@@ -285,20 +271,17 @@ fn rejected(case: &mut Case) -> Check {
 }
 
 fn permission_error(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     let turn = case.permission(&session, Choice::Error)?;
     ensure(last_status(&turn.updates) != Some("completed"), || {
         format!("{turn:?}")
     })?;
-    case.finished(&session, case.subject.hello)?;
-    Ok(())
+    case.hello(&session).map(drop)
 }
 
 /// Runs turns and fails if the agent sends a request whose method begins with `prefix`.
 fn never_asks(case: &mut Case, prefix: &str) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
+    let session = case.opened()?;
     case.prompt(&session, case.subject.hello)?;
     if case.subject.ask.is_some() {
         case.permission(&session, Choice::Allow)?;

@@ -37,7 +37,7 @@ fn exchange(case: &mut Case) -> Result<Vec<(Value, Value)>, Unmet> {
     let opened = case.open()?;
     pairs.push((opened.clone(), read::<v1::NewSessionResponse>(&opened)?));
     let session = super::case::session_id(&opened)?;
-    let mut turns = vec![case.finished(&session, case.subject.hello)?];
+    let mut turns = vec![case.hello(&session)?];
     if case.subject.ask.is_some() {
         turns.push(case.permission(&session, Choice::Allow)?);
         turns.push(case.permission(&session, Choice::Reject)?);

@@ -80,8 +80,7 @@ fn mcp_server(case: &mut Case) -> Check {
     let params = json!({"cwd": case.cwd(), "mcpServers": [server]});
     let opened = case.agent.result("session/new", &params)?;
     let session = session_id(&opened)?;
-    case.finished(&session, case.subject.hello)?;
-    Ok(())
+    case.hello(&session).map(drop)
 }
 
 fn at_once(case: &mut Case) -> Check {
@@ -111,22 +110,19 @@ fn cancels_one(case: &mut Case) -> Check {
     let [one, other] = [case.session()?, case.session()?];
     let (long, from) = case.long_turn(&one)?;
     case.cancel(&other);
-    case.finished(&other, case.subject.hello)?;
+    case.hello(&other)?;
     let answered = case.agent.received[from..]
         .iter()
         .any(|message| crate::acp::peer::is_response(message, &long));
     ensure(!answered, || "the other session's turn ended".to_owned())?;
     case.cancel(&one);
     let turn = case.turn(&one, &long, from)?;
-    ensure(turn.stop_reason()? == "cancelled", || {
-        format!("{}", turn.response)
-    })
+    turn.was_cancelled()
 }
 
 fn no_early_update(case: &mut Case) -> Check {
-    case.initialize()?;
-    let session = case.session()?;
-    case.finished(&session, case.subject.hello)?;
+    let session = case.opened()?;
+    case.hello(&session)?;
     let mut messages = case.agent.received.iter();
     let opened = messages.position(|message| message["result"]["sessionId"] == session.as_str());
     let mut messages = case.agent.received.iter();

@@ -81,8 +81,7 @@ fn unknown_mode(case: &mut Case) -> Check {
     let (session, _) = modes(case)?;
     let params = json!({"sessionId": session, "modeId": "no-such-mode"});
     case.agent.error("session/set_mode", &params)?;
-    case.finished(&session, case.subject.hello)?;
-    Ok(())
+    case.hello(&session).map(drop)
 }
 
 /// Returns the values of a select option, grouped or not.
@@ -146,6 +145,5 @@ fn unknown_option(case: &mut Case) -> Check {
     for params in unknown {
         case.agent.error("session/set_config_option", &params)?;
     }
-    case.finished(&session, case.subject.hello)?;
-    Ok(())
+    case.hello(&session).map(drop)
 }

@@ -210,7 +210,7 @@ fn whole_history(case: &mut Case) -> Check {
 
 fn prompt_after_load(case: &mut Case) -> Check {
     let Loaded { session, turns, .. } = loaded(case)?;
-    let turn = case.finished(&session, case.subject.hello)?;
+    let turn = case.hello(&session)?;
     case.restart()?;
     let (_, history) = load(case, &session)?;
     let wanted: String = turns.iter().chain([&turn]).map(Turn::text).collect();
@@ -250,7 +250,7 @@ fn no_history(case: &mut Case) -> Check {
 
 fn prompt_after_resume(case: &mut Case) -> Check {
     let (session, _) = resumed(case)?;
-    let turn = case.finished(&session, case.subject.hello)?;
+    let turn = case.hello(&session)?;
     ensure(!turn.text().is_empty(), || "no text".to_owned())
 }
 
@@ -258,7 +258,7 @@ fn list(case: &mut Case) -> Check {
     case.initialize()?;
     case.requires(LIST)?;
     let session = case.session()?;
-    case.finished(&session, case.subject.hello)?;
+    case.hello(&session)?;
     let listed = case.agent.result("session/list", &json!({}))?;
     ensure(listed["sessions"].is_array(), || format!("{listed}"))?;
     let entries = listed["sessions"].as_array().into_iter().flatten();
@@ -275,7 +275,7 @@ fn empty_list(case: &mut Case) -> Check {
     case.initialize()?;
     case.requires(LIST)?;
     let session = case.session()?;
-    case.finished(&session, case.subject.hello)?;
+    case.hello(&session)?;
     let params = json!({"cwd": "/no/such/directory"});
     let listed = case.agent.result("session/list", &params)?;
     ensure(listed["sessions"] == json!([]), || format!("{listed}"))
@@ -302,7 +302,7 @@ fn list_of_directory(case: &mut Case) -> Check {
     for cwd in [&case.cwd(), &other] {
         let opened = case.open_in(cwd)?;
         let session = super::case::session_id(&opened)?;
-        case.finished(&session, case.subject.hello)?;
+        case.hello(&session)?;
         ids.push(session);
     }
     let listed = all(case, Some(&other))?;
@@ -336,7 +336,7 @@ fn pages(case: &mut Case) -> Check {
     let mut wanted = Vec::new();
     for _ in 0..3 {
         let session = case.session()?;
-        case.finished(&session, case.subject.hello)?;
+        case.hello(&session)?;
         wanted.push(session);
     }
     let listed = all(case, None)?;
@@ -362,7 +362,7 @@ fn closed(case: &mut Case) -> Check {
     case.initialize()?;
     case.requires(CLOSE)?;
     let session = case.session()?;
-    case.finished(&session, case.subject.hello)?;
+    case.hello(&session)?;
     close(case, &session)
 }
 
@@ -379,9 +379,7 @@ fn closed_in_turn(case: &mut Case) -> Check {
     let (prompt, from) = case.long_turn(&session)?;
     close(case, &session)?;
     let turn = case.turn(&session, &prompt, from)?;
-    ensure(turn.stop_reason()? == "cancelled", || {
-        format!("{}", turn.response)
-    })
+    turn.was_cancelled()
 }
 
 fn prompt_after_close(case: &mut Case) -> Check {
@@ -405,7 +403,7 @@ fn deleted(case: &mut Case) -> Check {
     case.initialize()?;
     case.requires(DELETE)?;
     let session = case.session()?;
-    case.finished(&session, case.subject.hello)?;
+    case.hello(&session)?;
     delete(case, &session)
 }
 
@@ -413,7 +411,7 @@ fn deleted_twice(case: &mut Case) -> Check {
     case.initialize()?;
     case.requires(DELETE)?;
     let session = case.session()?;
-    case.finished(&session, case.subject.hello)?;
+    case.hello(&session)?;
     delete(case, &session)?;
     delete(case, &session)?;
     delete(case, "no-such-session")

@@ -393,15 +393,36 @@ fn disconnect_while_the_agent_is_replaced_starts_no_other_agent() {
     ]);
 }
 
+/// Variables of a connected agent alone end with its connection.
+#[test]
+fn variables_of_a_connect_are_added_until_the_disconnect() {
+    let mut t = Fixture::new();
+    t.on(&set("1"));
+    let own = Connect(json!({ "command": "own", "env": { "B": "2" } }));
+    t.play(&[
+        (
+            own,
+            &["state starting", "spawn 1 own A=1 B=2", "send 1 initialize"],
+        ),
+        (Ready, &["state ready", "reply 2 ready"]),
+        (Disconnect, &["state stopping", "close input 1"]),
+        (Exit, &["state disconnected", "reply 3 done"]),
+    ]);
+    let left = t.agent.environment().env.0;
+    assert_eq!(left.into_keys().collect::<Vec<_>>(), ["A"]);
+}
+
 #[test]
 fn secrets_are_not_shown() {
     let mut t = Fixture::new();
-    let update = json!({ "set": { "MY_API_KEY": "sk-1", "A": "1", "GONE": null } });
+    let update = json!({ "set": { "MY_API_KEY": "sk-1", "A": "1", "GONE": null, "EMPTY_KEY": "",
+        "DATABASE": "db://me:5eCr3t@host" } });
     t.on(&UpdateEnvironment(update));
     let environment = t.agent.environment();
-    assert_eq!(environment.redacted, ["MY_API_KEY"]);
+    assert_eq!(environment.redacted, ["DATABASE", "MY_API_KEY"]);
     let shown = |name: &str| environment.env.0[name].as_deref();
     assert_eq!(shown("MY_API_KEY"), Some(REDACTED));
     assert_eq!(shown("A"), Some("1"));
+    assert_eq!(shown("EMPTY_KEY"), Some(""));
     assert_eq!(shown("GONE"), None);
 }

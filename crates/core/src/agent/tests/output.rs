@@ -46,7 +46,7 @@ pub(super) fn effect(effect: &Effect) -> Vec<String> {
     let line = match effect {
         Effect::Open(id, Transport::Process(spec)) => {
             let env = spec.env.0.iter();
-            let env = env.filter(|(name, _)| *name == "KEY" || *name == "A");
+            let env = env.filter(|(name, _)| ["A", "B", "KEY"].contains(&name.as_str()));
             let env =
                 env.map(|(name, value)| format!(" {name}={}", value.as_deref().unwrap_or("")));
             format!("spawn {} {}{}", id.0, spec.command, env.collect::<String>())

@@ -8,6 +8,7 @@ use crate::hub::{AgentInput, Exit, HubCx};
 use crate::testing::{RecordingClient, SettingsBuilder, params};
 use acpipe_json::to_raw;
 use acpipe_model::decision::DecisionSource;
+use acpipe_model::error::ErrorKind;
 use acpipe_protocol::wire::{DecidingClient, InitializeParams, StateParams};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -52,6 +53,26 @@ fn call_without_a_session_means_the_one_that_its_client_ensured() {
         t.result(client, call)["cwd"].clone()
     };
     assert_eq!([get(&mut t, A), get(&mut t, B)], ["/a", "/b"]);
+}
+
+#[test]
+fn cancel_of_one_session_leaves_others_running() {
+    let mut t = Fixture::with(&[A]);
+    t.ensure(A, "b");
+    for session in ["s", "b"] {
+        t.prompt(A, session);
+    }
+    let cancel = Command::Cancel(params(json!({"sessionId": "b"})));
+    let call = t.call(A, cancel);
+    assert_eq!(t.result(A, call), json!({"cancelled": true}));
+    let mut cancels = t.received.iter();
+    let mut cancels = cancels.by_ref().filter(|m| m["method"] == "session/cancel");
+    let cancelled = &cancels.next().unwrap()["params"]["sessionId"];
+    assert_eq!(*cancelled, t.prompted());
+    assert!(cancels.next().is_none());
+    let busy = json!({"sessionId": "s", "message": "x", "whenBusy": "reject"});
+    let call = t.call(A, Command::Prompt(params(busy)));
+    assert_eq!(t.reply(A, call), Some(Err(ErrorKind::Busy)));
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Tests of `execute`: its session, its attempts, its limit, and what is left after it.
 
+use super::fixture::{A, Fixture};
 use super::play::{Play, params};
 use crate::client::{Command, History};
-use crate::hub::HubCx;
+use crate::hub::{AgentInput, Exit, HubCx};
 use crate::store::{CardQuery, LogFile, Store};
 use acpipe_model::error::{Error, ErrorKind};
 use serde_json::{Value, json};
@@ -166,6 +167,27 @@ fn second_attempt_answers_with_its_own_text() {
         (&json!("whole"), &json!(false))
     );
     assert_eq!(summary["attempts"], 2);
+}
+
+#[test]
+fn client_is_asked_for_permission_and_notified_of_another_attempt() {
+    let mut t = Fixture::with(&[A]);
+    let wish = json!({"message": "go", "sessionId": "mine"});
+    t.call(A, Command::Execute(params(wish)));
+    t.answer_all();
+    t.ask_permission();
+    let ask = t.asked(A)[0];
+    let outcome = json!({"outcome": "selected", "optionId": "y"});
+    t.answer(A, ask, &json!({ "outcome": outcome }));
+    assert_eq!(t.decided(), Some("y"));
+    let agent = *t.agents.last().unwrap();
+    let exited = AgentInput::Exited(Exit::default());
+    let mut cx = HubCx::new(t.now, &mut t.sinks);
+    assert!(t.hub.agent(agent, exited, &mut cx).is_none());
+    t.settle();
+    let notices = t.chunks(A, &["data-notice"]);
+    let title = "The agent failed (agentExited); trying again in 1 s";
+    assert_eq!(notices.last().unwrap()["data"]["title"], title);
 }
 
 #[test]

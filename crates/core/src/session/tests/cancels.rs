@@ -2,11 +2,14 @@
 
 use super::event::On;
 use super::fixture::{Fixture, all};
+use crate::client::Token;
 use crate::cx::SessionRequest;
-use On::{AgentStopping, Answer, Cancel, NextPrompt, Prompt, Read, Refuse, Stop, Text, Wait};
+use On::{
+    AgentStopping, Answer, Cancel, NextPrompt, Prompt, Read, Refuse, Stop, Text, Update, Wait,
+};
 use acpipe_model::limits::Timeout as Limit;
 use acpipe_protocol::wire::AgentCapabilities;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 const S: fn(u64) -> Duration = Duration::from_secs;
@@ -57,6 +60,38 @@ fn error_in_answer_to_a_cancel_is_not_a_failure() {
             ],
         ),
     ]);
+}
+
+#[test]
+fn cancelled_turn_keeps_another_stop_reason_and_ends_its_tool_calls() {
+    for (end, stop, last) in [
+        (Stop("cancelled"), "cancelled", "abort"),
+        (Stop("end_turn"), "end_turn", "finish"),
+        (Stop("max_tokens"), "max_tokens", "finish"),
+        (Stop("odd"), "odd", "finish"),
+        // After a requested cancel, an error or an invalid result is not a failure.
+        (Answer(Value::Null), "cancelled", "abort"),
+        (Refuse(-32603, "AbortError"), "cancelled", "abort"),
+    ] {
+        let mut t = Fixture::live(all());
+        t.on(&Prompt("hi"));
+        let call = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "rawInput": 1});
+        t.on(&Update(call));
+        t.on(&Cancel);
+        t.on(&end);
+        t.pass(&Read);
+        let chunks = t.client.take_chunks().into_iter();
+        let chunks: Vec<Value> = chunks.map(|given| given.chunk).collect();
+        let call = chunks.iter().find(|c| c["type"] == "tool-output-error");
+        let text = &call.unwrap()["errorText"];
+        assert_eq!(text, "Cancelled before it finished", "{end:?}");
+        assert_eq!(chunks.last().unwrap()["type"], last, "{end:?}");
+        let summary = t.client.take_answer(Token::first(2)).unwrap().unwrap();
+        assert_eq!(summary["stopReason"], stop, "{end:?}");
+        assert_eq!(summary["isError"], false, "{end:?}");
+        assert_eq!(summary["toolResults"][0]["isError"], true, "{end:?}");
+        assert_eq!(summary["metadata"]["cancelRequested"], true, "{end:?}");
+    }
 }
 
 #[test]

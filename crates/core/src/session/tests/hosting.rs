@@ -50,6 +50,19 @@ fn unserved_host_request_is_refused() {
     let mut t = Fixture::live(all());
     t.on(&Prompt("hi"));
     t.play(&[(read("h1"), &["agent h1 = error -32601"])]);
+    for method in [
+        "fs/write_text_file",
+        "terminal/create",
+        "terminal/output",
+        "terminal/wait_for_exit",
+        "terminal/kill",
+        "terminal/release",
+        "novel/method",
+    ] {
+        let params = json!({ "sessionId": "a1", "path": "/w/a", "content": "x", "command": "ls", "terminalId": "x" });
+        let output = t.on(&Request("h2", method, params));
+        assert_eq!(output, ["agent h2 = error -32601"], "{method}");
+    }
 }
 
 #[test]

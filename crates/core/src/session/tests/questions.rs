@@ -95,6 +95,25 @@ fn answer_that_is_not_valid_refuses() {
     }
 }
 
+/// An agent that speaks ACP runs a call with its own input only.
+#[test]
+fn answer_with_another_input_refuses() {
+    let mut t = in_turn();
+    t.on(&Permission("q1"));
+    let outcome =
+        json!({ "outcome": "selected", "optionId": "yes", "updatedInput": { "path": "/w/b" } });
+    t.pass(&Client(json!({ "outcome": outcome })));
+    let chunks = t.client.take_chunks();
+    let decided = chunks
+        .iter()
+        .rfind(|given| given.chunk["type"] == "data-permission");
+    let decided = &decided.unwrap().chunk["data"];
+    assert_eq!(decided["approved"], false);
+    let reason = decided["reason"].as_str().unwrap();
+    assert!(reason.contains("updatedInput is not possible"), "{reason}");
+    assert_eq!(t.output()[0], "agent q1 = selected no");
+}
+
 #[test]
 fn client_that_answers_with_an_error_leaves_it_to_the_policy() {
     let mut t = in_turn();

@@ -8,6 +8,7 @@ use crate::client::{ClientId, Command, History};
 use crate::config::Settings;
 use crate::hub::{AgentInput, Exit, Hub, HubCx};
 use crate::testing::{SettingsBuilder, params};
+use acpipe_model::error::ErrorKind;
 use acpipe_model::limits::Timeout;
 use acpipe_model::secret::Secrets;
 use acpipe_policy::{Mode, Policy};
@@ -427,6 +428,21 @@ fn hand_over_that_fails_changes_neither_terms_nor_options() {
         assert_eq!(t.chosen_for(A, "s", "execute"), "n", "{client:?}");
         assert_eq!(t.chosen_for(B, "s", "execute"), "y", "{client:?}");
     }
+}
+
+#[test]
+fn session_does_not_move_to_another_agent_during_a_turn() {
+    let mut t = with_agents(true);
+    t.open_with(A, json!({"agent": "m"}));
+    let of = |t: &Fixture| t.hub.router.sessions().get("s").unwrap().agent;
+    let before = of(&t);
+    t.prompt(A, "s");
+    t.answer_all();
+    let wish = json!({"sessionId": "s", "agent": "n"});
+    let call = t.call(A, Command::Ensure(params(wish)));
+    assert_eq!(t.reply(A, call), Some(Err(ErrorKind::Busy)));
+    assert_eq!(of(&t), before);
+    t.end_turn();
 }
 
 #[test]
