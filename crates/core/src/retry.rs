@@ -5,7 +5,7 @@ use super::turn::Turn;
 use super::turn_ending::Ending;
 use acpipe_json::value;
 use acpipe_model::error::{Error, ErrorKind, clip};
-use acpipe_model::event::{StopReason, TurnEnd};
+use acpipe_model::event::TurnEnd;
 use acpipe_protocol::wire::Recovery;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -305,11 +305,7 @@ impl Attempts {
 /// Returns the error of a turn that the agent ended with a stop reason such as `error` or `failed`. The last
 /// line of the agent's text becomes part of the message, as it may be the cause.
 pub fn printed_failure(said: &str, end: &TurnEnd) -> Option<Error> {
-    let failed = end.stop_reason == StopReason::Unknown
-        && ["error", "failed", "failure"]
-            .iter()
-            .any(|word| end.reported.eq_ignore_ascii_case(word));
-    if !failed {
+    if !end.is_named_failure() {
         return None;
     }
     let message = match said.lines().next_back() {

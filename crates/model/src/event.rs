@@ -303,14 +303,28 @@ pub struct TurnEnd {
 }
 
 impl TurnEnd {
-    /// Converts the end of a cancelled turn: its error, except a timeout, becomes the stop reason
-    /// `cancelled`, since the client asked for it.
+    /// Returns `true` if the agent ended the turn with a word for a failure in place of a stop reason of the protocol.
     #[must_use]
-    pub fn without_error(mut self) -> Self {
-        if let Some(error) = self.error.take_if(|e| e.kind != ErrorKind::Timeout) {
+    pub fn is_named_failure(&self) -> bool {
+        let words = ["error", "failed", "failure"];
+        let is_named = |word: &&str| self.reported.eq_ignore_ascii_case(word);
+        self.stop_reason == StopReason::Unknown && words.iter().any(is_named)
+    }
+
+    /// Converts the end of a turn that the client cancelled: an error, except a timeout, and a failure in place of a
+    /// stop reason (`error`) become the stop reason `cancelled`, since the client asked for it.
+    #[must_use]
+    pub fn of_cancelled(mut self) -> Self {
+        let error = self.error.take_if(|e| e.kind != ErrorKind::Timeout);
+        let is_failure = self.error.is_none() && self.is_named_failure();
+        if error.is_some() || is_failure {
             self.stop_reason = StopReason::Cancelled;
-            "cancelled".clone_into(&mut self.reported);
-            self.other.set_owned("error", &error.message);
+            let reported = std::mem::replace(&mut self.reported, "cancelled".to_owned());
+            self.acp = None;
+            match error {
+                Some(error) => self.other.set_owned("error", &error.message),
+                None => self.other.set_owned("stopReason", &reported),
+            }
         }
         self
     }

@@ -110,23 +110,31 @@ pub fn unstarted_summary(
     }
 }
 
-/// Returns the agent's answer in ACP; `None` if the turn failed.
+/// Returns the agent's answer in ACP, with a stop reason that ACP defines; `None` if the turn failed.
 fn acp_result(ending: &Ending) -> Option<Arc<str>> {
     let Ending::Answered(end) = ending else {
         return None;
     };
     let is_limit = end.stop_reason == StopReason::MaxTurns;
-    // A failure that acpipe finds in the turn does not replace the agent's own result. A timeout does.
-    let is_own = end.acp.is_some();
-    let replaces = |error: &Error| error.kind == ErrorKind::Timeout || !(is_own || is_limit);
+    let reason = end.stop_reason.acp_name();
+    // A failure that the agent has reported in its text does not replace its own result, since the client has the text. A
+    // timeout and the failure of a turn without any output do.
+    let is_shown = |kind| !matches!(kind, ErrorKind::Timeout | ErrorKind::EmptyTurn);
+    let is_own = end.acp.is_some() && reason.is_some();
+    let replaces = |error: &Error| !is_shown(error.kind) || !(is_own || is_limit);
     if end.error.as_ref().is_some_and(replaces) {
         return None;
     }
-    let own = || {
-        let reason = end.stop_reason.acp_name().unwrap_or("end_turn");
-        json!({ "stopReason": reason }).to_string().into()
-    };
-    Some(end.acp.clone().unwrap_or_else(own))
+    if let Some(own) = end.acp.as_ref().filter(|_| reason.is_some()) {
+        return Some(own.clone());
+    }
+    let own = end
+        .acp
+        .as_deref()
+        .map(serde_json::from_str::<Map<String, Value>>);
+    let mut result = own.and_then(Result::ok).unwrap_or_default();
+    result.insert("stopReason".to_owned(), reason.unwrap_or("end_turn").into());
+    Some(Value::Object(result).to_string().into())
 }
 
 fn stop_reason(ending: &Ending) -> String {
@@ -213,4 +221,64 @@ fn metadata(running: &Running, ending: &Ending) -> Map<String, Value> {
         put("agent", value(details));
     }
     metadata
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(reported: &str, stop_reason: StopReason, error: Option<ErrorKind>) -> Ending {
+        let own = json!({"stopReason": reported, "_meta": {"a": 1}});
+        Ending::Answered(TurnEnd {
+            stop_reason,
+            reported: reported.to_owned(),
+            error: error.map(|kind| Error::new(kind, "e")),
+            acp: Some(own.to_string().into()),
+            ..TurnEnd::default()
+        })
+    }
+
+    #[test]
+    fn result_in_acp_has_a_reason_of_the_protocol_and_no_silent_failure() {
+        for (reported, reason, error, want) in [
+            ("end_turn", StopReason::EndTurn, None, Some("end_turn")),
+            ("refusal", StopReason::Refusal, None, Some("refusal")),
+            ("tired", StopReason::Unknown, None, Some("end_turn")),
+            // The client has the text in which the agent reported the failure.
+            (
+                "end_turn",
+                StopReason::EndTurn,
+                Some(ErrorKind::Session),
+                Some("end_turn"),
+            ),
+            (
+                "end_turn",
+                StopReason::EndTurn,
+                Some(ErrorKind::EmptyTurn),
+                None,
+            ),
+            (
+                "end_turn",
+                StopReason::EndTurn,
+                Some(ErrorKind::Timeout),
+                None,
+            ),
+            ("error", StopReason::Unknown, Some(ErrorKind::Session), None),
+        ] {
+            let result = acp_result(&answered(reported, reason, error));
+            let result = result.map(|json| serde_json::from_str::<Value>(&json).unwrap());
+            let want = want.map(|reason| json!({"stopReason": reason, "_meta": {"a": 1}}));
+            assert_eq!(result, want, "{reported} {error:?}");
+        }
+        assert_eq!(
+            acp_result(&Ending::Failed(Error::new(ErrorKind::AgentExited, "e"))),
+            None
+        );
+        let cancelled = answered("error", StopReason::Unknown, Some(ErrorKind::Session));
+        let Ending::Answered(end) = cancelled else {
+            unreachable!()
+        };
+        let result = acp_result(&Ending::Answered(end.of_cancelled()));
+        assert_eq!(result.as_deref(), Some(r#"{"stopReason":"cancelled"}"#));
+    }
 }

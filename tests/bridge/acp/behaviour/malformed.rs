@@ -1,6 +1,7 @@
 //! Malformed input, and the end of input.
 
 use super::editor::{Editor, everything};
+use crate::harness::steps::{end, say};
 use crate::harness::{LIMIT, calls};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -136,8 +137,7 @@ fn calls_before_initialize_are_refused_and_a_second_initialize_changes_nothing()
 
 #[test]
 fn prompt_of_megabytes_reaches_the_agent_and_is_replayed() {
-    let mut editor =
-        Editor::ready(&json!({"session/prompt": [[{"reply": {"stopReason": "end_turn"}}]]}));
+    let mut editor = Editor::ready(&json!({"session/prompt": [[say("read"), end("end_turn")]]}));
     let session = editor.open();
     editor.peer.set_deadline(LIMIT * 2);
     let text = "m".repeat(3_000_000);

@@ -38,7 +38,7 @@ fn updates_pass_unchanged_but_for_the_session_id() {
 #[test]
 fn result_of_a_prompt_passes_unchanged() {
     let result = r#"{"jsonrpc":"2.0","id":{id},"result":{"stopReason":"end_turn","usage":{"totalTokens":10,"inputTokens":4,"outputTokens":6},"_meta":{"cost":1.50},"more":[]}}"#;
-    let mut editor = Editor::ready(&json!({"session/prompt": [[{"line": result}]]}));
+    let mut editor = Editor::ready(&json!({"session/prompt": [[say("x"), {"line": result}]]}));
     let session = editor.open();
     let prompt = editor.send_prompt(&session, "go");
     editor.peer.response(&prompt).unwrap();
@@ -52,7 +52,7 @@ fn result_of_a_prompt_passes_unchanged() {
 fn blocks_and_other_members_of_a_prompt_reach_the_agent_unchanged() {
     let mut editor = Editor::ready(&json!({"initialize": [[{"reply": {"protocolVersion": 1,
         "agentCapabilities": {"promptCapabilities": {"image": true, "audio": true, "embeddedContext": true}}}}]],
-        "session/prompt": [[end("end_turn")]]}));
+        "session/prompt": [[say("x"), end("end_turn")]]}));
     let session = editor.open();
     let blocks = json!([
         {"type": "text", "text": "plain"},

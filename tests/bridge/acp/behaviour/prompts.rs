@@ -109,3 +109,21 @@ fn prompt_that_is_cancelled_while_its_session_opens_is_cancelled() {
     let log = editor.finish();
     assert_eq!(calls(&log, "session/prompt").len(), 1);
 }
+
+#[test]
+fn turn_without_output_and_a_failed_one_are_errors_for_the_editor() {
+    let script = json!({"session/prompt": [
+        [end("end_turn")],
+        [say("no quota"), end("error")],
+        [say("tired"), end("tired")],
+    ]});
+    let mut editor = Editor::ready(&script);
+    let session = editor.open();
+    for want in ["emptyTurn", "session"] {
+        let response = editor.prompt(&session, "go");
+        assert_eq!(response["error"]["data"]["kind"], want, "{response}");
+    }
+    let response = editor.prompt(&session, "go");
+    assert_eq!(response["result"]["stopReason"], "end_turn", "{response}");
+    editor.finish();
+}

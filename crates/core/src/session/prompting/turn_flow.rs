@@ -287,7 +287,7 @@ impl Prompting {
                     ..TurnEnd::default()
                 })
             }
-            Ending::Answered(end) if cancelled => Ending::Answered(end.without_error()),
+            Ending::Answered(end) if cancelled => Ending::Answered(end.of_cancelled()),
             other => other,
         };
         if let Some(connection) = &mut cx.agent.connection {

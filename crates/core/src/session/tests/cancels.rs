@@ -66,6 +66,8 @@ fn error_in_answer_to_a_cancel_is_not_a_failure() {
 fn cancelled_turn_keeps_another_stop_reason_and_ends_its_tool_calls() {
     for (end, stop, last) in [
         (Stop("cancelled"), "cancelled", "abort"),
+        // Not a reason of the protocol: the turn is the cancelled one that the client asked for.
+        (Stop("error"), "cancelled", "abort"),
         (Stop("end_turn"), "end_turn", "finish"),
         (Stop("max_tokens"), "max_tokens", "finish"),
         (Stop("odd"), "odd", "finish"),

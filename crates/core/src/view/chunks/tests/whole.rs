@@ -141,7 +141,7 @@ fn cancelled_turn_is_not_a_failure() {
         cost: Some(1.0),
         ..ended()
     };
-    turn.finish(&end.without_error(), true, &mut seen);
+    turn.finish(&end.of_cancelled(), true, &mut seen);
     assert_eq!(seen.0.last().unwrap()["type"], "abort");
     let about = seen.1.message()["metadata"]["claude"].clone();
     assert_eq!(about["stopReason"], "cancelled");
