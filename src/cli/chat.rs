@@ -67,7 +67,10 @@ pub async fn chat(args: RunArgs, secrets: Secrets, logs: TerminalLogs) -> anyhow
     let recording = Recording::start(&args.agent.record, &secrets)?;
     let telemetry = Telemetry::start(&args.agent, &secrets)?;
     let mut view = RunView::new(args.output, args.quiet, args.raw);
-    let (found, hub) = RunHub::open(&args, daemon, &secrets, &mut view).await?;
+    let (found, mut hub) = RunHub::open(&args, daemon.as_ref(), &secrets, &mut view).await?;
+    if let Some(daemon) = &daemon {
+        hub = hub.reconnecting(daemon.reconnect(&args.agent, &found.origin)?);
+    }
     let RunSession {
         settings,
         session,
@@ -90,7 +93,7 @@ pub async fn chat(args: RunArgs, secrets: Secrets, logs: TerminalLogs) -> anyhow
         steps: Steps::new(&settings.default_agent, origin.cwd.is_some()),
         context: Box::new(context.collect()),
         continuation: match &hub {
-            RunHub::Daemon(_) => Continuation::Daemon,
+            RunHub::Daemon(..) => Continuation::Daemon,
             RunHub::Own(..) if is_stored => Continuation::Stored,
             RunHub::Own(..) => Continuation::Impossible,
         },
@@ -106,7 +109,7 @@ pub async fn chat(args: RunArgs, secrets: Secrets, logs: TerminalLogs) -> anyhow
     let editor = LineEditor::start(history, inputs.clone(), logs)?;
     let questions = TerminalQuestions::new(open_terminal(inputs));
     let output = TurnOutput::new(view, RunRecorder::new(recording.recorder()));
-    let is_joining = matches!(hub, RunHub::Daemon(_)) && origin.cwd.is_some();
+    let is_joining = matches!(hub, RunHub::Daemon(..)) && origin.cwd.is_some();
     let mut client = ChatClient::new(session, is_joining, questions, editor, output);
     let own = OwnHubSetup {
         settings,

@@ -23,6 +23,7 @@ mod status;
 use super::args::daemon::{DaemonVerb, ResidentArgs, StartArgs};
 use super::args::shared::PlaceArgs;
 use super::args::{AgentArgs, AttachArgs, DaemonArgs, LimitArgs, RunArgs};
+use super::remote_hub::Reconnect;
 use super::{UsageError, check_single_agent, print_note, state_dir};
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::secret::Secrets;
@@ -212,5 +213,31 @@ impl DaemonUse {
         let command = ClientCommand::own(agent, cwd)?;
         let state = state_dir(&agent.store.place)?;
         connect_client(&state, command, session).await
+    }
+
+    /// Returns how a chat connects again.
+    ///
+    /// # Errors
+    /// The command line or the state directory cannot be used.
+    pub fn reconnect(
+        &self,
+        agent: &AgentArgs,
+        session: &SessionOrigin,
+    ) -> anyhow::Result<Reconnect> {
+        let cwd = session.cwd.as_ref().unwrap_or(&self.cwd);
+        let command = ClientCommand::own(agent, cwd)?;
+        let state = state_dir(&agent.store.place)?;
+        let session = session.clone();
+        Ok(Box::new(move || {
+            let (state, command, session) = (state.clone(), command.clone(), session.clone());
+            Box::pin(async move {
+                let connection = connect_client(&state, command, session).await;
+                let other = |error| Error::new(ErrorKind::Internal, format!("{error:#}"));
+                let typed = |error: anyhow::Error| error.downcast::<Error>().unwrap_or_else(other);
+                connection
+                    .map(|connection| connection.stream)
+                    .map_err(typed)
+            })
+        }))
     }
 }

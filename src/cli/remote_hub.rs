@@ -8,7 +8,7 @@ mod shown_chunk;
 use acpipe_core::client::{Notice, Token};
 use acpipe_core::client_request::{ClientAnswer, ClientRequest, ClientRequestId};
 use acpipe_core::client_sink::{ChunkAddress, ClientSink};
-use acpipe_host::{ClientAction, RemoteHub};
+use acpipe_host::{ClientAction, Reconnection, RemoteHub};
 use acpipe_json::rpc::{Message, RpcError, code};
 use acpipe_json::{raw_object, rpc, text, to_raw};
 use acpipe_model::decision::DecisionSource;
@@ -45,7 +45,11 @@ pub struct DaemonHub {
     last_request: u64,
     /// Open requests of the daemon, with their ids.
     requests: BTreeMap<ClientRequestId, Box<RawValue>>,
+    reconnect: Option<Reconnect>,
 }
+
+/// Opens a connection to the daemon, and starts the daemon if it does not run.
+pub type Reconnect = Box<dyn Fn() -> Reconnection + Send>;
 
 impl DaemonHub {
     /// Creates the hub for a client of this name.
@@ -56,7 +60,15 @@ impl DaemonHub {
             calls: BTreeMap::new(),
             last_request: 0,
             requests: BTreeMap::new(),
+            reconnect: None,
         }
+    }
+
+    /// Connects the client again in this way when its connection has ended.
+    #[must_use]
+    pub fn reconnecting(mut self, reconnect: Option<Reconnect>) -> Self {
+        self.reconnect = reconnect;
+        self
     }
 
     fn response(
@@ -187,14 +199,23 @@ impl RemoteHub for DaemonHub {
         }
     }
 
-    fn lost(&mut self, client: &mut dyn ClientSink) -> Error {
+    fn lost(&self) -> Error {
         let message = "the daemon closed the connection: it was stopped, restarted or killed; `acpipe daemon logs` shows \
                        why, and the same command continues the session";
-        let error = Error::new(ErrorKind::AgentExited, message);
-        for (token, _) in std::mem::take(&mut self.calls).into_values() {
-            client.reply(token, Err(error.clone()));
+        Error::new(ErrorKind::AgentExited, message)
+    }
+
+    fn fail(&mut self, why: &Error, client: &mut dyn ClientSink) {
+        for number in std::mem::take(&mut self.requests).into_keys() {
+            client.withdraw(number, &DecisionSource::End);
         }
-        error
+        for (token, _) in std::mem::take(&mut self.calls).into_values() {
+            client.reply(token, Err(why.clone()));
+        }
+    }
+
+    fn reconnect(&mut self) -> Option<Reconnection> {
+        self.reconnect.as_ref().map(|reconnect| reconnect())
     }
 }
 

@@ -61,7 +61,7 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
     for note in prompt.notes.drain(..) {
         view.note(&note);
     }
-    let opened = RunHub::open(&args, daemon, &secrets, &mut view);
+    let opened = RunHub::open(&args, daemon.as_ref(), &secrets, &mut view);
     let opening = "waiting for the daemon; see `acpipe daemon logs`";
     let (found, hub) = match limit.wait_for(opened, "daemon", opening).await {
         Ok(prepared) => prepared,
@@ -93,7 +93,7 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
     let names_agent = args.agent.names_agent();
     client.steps = Steps::new(&settings.default_agent, origin.cwd.is_some());
     client.agent = names_agent.then(|| settings.default_agent.name.clone());
-    client.is_joining = matches!(hub, RunHub::Daemon(_)) && origin.cwd.is_some();
+    client.is_joining = matches!(hub, RunHub::Daemon(..)) && origin.cwd.is_some();
     let own = OwnHubSetup {
         settings,
         args: &args.agent,

@@ -1,5 +1,6 @@
 //! `acpipe run` without a prompt at a pseudo-terminal: a chat.
 
+use crate::daemon::{Daemon, with_agent};
 use crate::harness::run::Run;
 use crate::harness::steps::{ask, end, say, until_cancelled};
 use crate::harness::terminal::Screen;
@@ -356,4 +357,48 @@ fn slow_start_is_shown_on_a_line_that_is_erased() {
     for (term, args) in [("xterm", &["-q"][..]), ("dumb", &[])] {
         assert_eq!(shown(term, args), "first\n");
     }
+}
+
+#[test]
+fn chat_continues_in_another_daemon_after_the_end_of_its_own() {
+    let hang = json!([say("begun"), {"hang": true}]);
+    let script = json!({"session/prompt": [[say("first"), end("end_turn")], hang]});
+    let (daemon, script) = Daemon::with_script(&script);
+    let mut screen = Screen::new(World::new());
+    screen.term = "xterm";
+    screen.env.push(("NO_COLOR", "1".to_owned()));
+    let [state, dir] = [daemon.world.dir.join("state"), daemon.world.dir.clone()];
+    let places = [
+        "--state-dir",
+        state.to_str().unwrap(),
+        "--cwd",
+        dir.to_str().unwrap(),
+    ];
+    let run = with_agent("--daemon --session fix", &script);
+    screen.start(&[&["run"], &places[..], &run].concat(), "");
+    let kill = || {
+        let pid = rustix::process::Pid::from_raw(daemon.pid()).unwrap();
+        rustix::process::kill_process(pid, Signal::KILL).unwrap();
+    };
+    enter(&mut screen, "one\n");
+    screen.await_text("first\n\n");
+    screen.await_text(READY);
+    kill();
+    screen.await_text("the next line starts the daemon again");
+    screen.keys("two\n");
+    screen.await_text("restarted without the agent's memory");
+    screen.await_text("first\n\n");
+    enter(&mut screen, "three\n");
+    screen.await_text("begun");
+    kill();
+    screen.await_text("acpipe: the daemon closed the connection");
+    screen.await_text("the next line starts the daemon again");
+    enter(&mut screen, "four\n");
+    screen.await_text("first\n\n");
+    enter(&mut screen, "\x04");
+    screen.await_text("the session stays in the daemon");
+    // The chat started the daemon that runs now.
+    daemon.stop();
+    let (code, ..) = screen.next();
+    assert_eq!(code, 0);
 }

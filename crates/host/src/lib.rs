@@ -81,7 +81,7 @@ pub use regular::{
     create as create_file, open as open_state_file, open_foreign, open_own,
     open_to_read as open_state_file_to_read, read as read_state_file,
 };
-pub use remote::{RemoteHub, drive_remote};
+pub use remote::{Reconnection, RemoteHub, drive_remote};
 pub use secrets::own_secrets;
 pub use signals::{Interrupt, survive_file_limit};
 pub use store::{

@@ -7,16 +7,21 @@ use acpipe_core::client::ClientId;
 use acpipe_core::client_sink::ClientSink;
 use acpipe_json::frame::{ClientFrame, ClientFrames};
 use acpipe_model::error::Error;
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use std::io;
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio_util::codec::Decoder as _;
 
 /// Maximum time in which the last messages to the hub are written when the client leaves.
 const LAST_MESSAGES: Duration = Duration::from_secs(1);
+
+/// Another connection to the hub that is being opened.
+pub type Reconnection = Pin<Box<dyn Future<Output = Result<UnixStream, Error>> + Send>>;
 
 /// Protocol between a client and its hub in another process.
 pub trait RemoteHub {
@@ -25,11 +30,16 @@ pub trait RemoteHub {
     fn send(&mut self, action: ClientAction, out: &mut Vec<u8>, client: &mut dyn ClientSink);
     /// Handles a message of the hub.
     fn receive(&mut self, message: &[u8], client: &mut dyn ClientSink);
-    /// Handles the end of the connection: answers all open calls. Returns the error for the client.
-    fn lost(&mut self, client: &mut dyn ClientSink) -> Error;
+    /// Returns the error for a client whose connection has ended.
+    fn lost(&self) -> Error;
+    /// Answers all open calls with an error, and withdraws the open requests of the hub.
+    fn fail(&mut self, why: &Error, client: &mut dyn ClientSink);
+    /// Opens another connection, for a client that goes on after the end of one; `None` if it does not.
+    fn reconnect(&mut self) -> Option<Reconnection>;
 }
 
-/// Runs a client over a connection until the client ends. The end of the client does not end the hub.
+/// Runs a client over a connection until the client ends. The end of the client does not end the hub. After the end of the
+/// connection, the next message of the client opens another one.
 ///
 /// # Errors
 /// Threads or signal handlers could not be set up.
@@ -44,37 +54,50 @@ where
 {
     let mut signals = Signals::new()?;
     let mut output = ClientStdout::new()?;
-    let (mut read, mut write) = stream.into_split();
-    let (mut frames, mut incoming) = (ClientFrames::new(usize::MAX), BytesMut::new());
+    let (mut link, mut opening) = (Some(Link::new(stream)), None);
     let mut outgoing = BytesMut::new();
-    let (mut is_open, mut is_leaving, mut interrupts) = (true, false, 0);
+    let (mut is_leaving, mut interrupts) = (false, 0);
     loop {
         is_leaving |= settle(hub, client, &mut output, &mut outgoing, is_leaving);
+        if link.is_none() && opening.is_none() && !outgoing.is_empty() && !is_leaving {
+            opening = hub.reconnect();
+            if opening.is_none() {
+                outgoing.clear();
+                let why = hub.lost();
+                hub.fail(&why, client);
+                continue;
+            }
+        }
         if is_leaving && !output.is_pending() {
             break;
         }
         let wait = output.wait(is_leaving);
         let stalled = wait.and_then(|wait| client.drops_output_at(wait));
-        let reads = is_open && !is_leaving && !output.is_full() && !client.is_full();
+        let reads = !is_leaving && !output.is_full() && !client.is_full();
         tokio::select! {
-            count = read.read_buf(&mut incoming), if reads => {
-                if matches!(count, Ok(1..)) {
-                    // The decoder itself never fails.
-                    while let Ok(Some(frame)) = frames.decode(&mut incoming) {
-                        if let ClientFrame::Message(message) = frame {
-                            hub.receive(&message, client);
-                        }
+            event = next_event(link.as_mut(), reads, &mut outgoing) => match event {
+                LinkEvent::Received => {
+                    for message in link.iter_mut().flat_map(Link::messages) {
+                        hub.receive(&message, client);
                     }
-                } else {
-                    is_open = false;
-                    let why = hub.lost(client);
-                    client.refuse(ClientId::FIRST, why);
                 }
-            }
-            written = write.write_buf(&mut outgoing), if is_open && !outgoing.is_empty() => {
-                if written.is_err() {
-                    // The end of the connection is reported by the other direction.
+                LinkEvent::Written => {}
+                LinkEvent::Ended => {
+                    link = None;
                     outgoing.clear();
+                    let why = hub.lost();
+                    client.refuse(ClientId::FIRST, why.clone());
+                    hub.fail(&why, client);
+                }
+            },
+            opened = next_link(&mut opening) => {
+                opening = None;
+                match opened {
+                    Ok(stream) => link = Some(Link::new(stream)),
+                    Err(error) => {
+                        outgoing.clear();
+                        hub.fail(&error, client);
+                    }
                 }
             }
             next = next_input(&mut input) => {
@@ -96,9 +119,77 @@ where
             }
         }
     }
-    // A daemon that does not read must not keep its client.
-    let _ = tokio::time::timeout(LAST_MESSAGES, write.write_all_buf(&mut outgoing)).await;
+    if let Some(link) = &mut link {
+        // A daemon that does not read must not keep its client.
+        let last = link.write.write_all_buf(&mut outgoing);
+        let _ = tokio::time::timeout(LAST_MESSAGES, last).await;
+    }
     output.result()
+}
+
+/// An open connection to the hub.
+struct Link {
+    read: OwnedReadHalf,
+    write: OwnedWriteHalf,
+    frames: ClientFrames,
+    incoming: BytesMut,
+}
+
+impl Link {
+    fn new(stream: UnixStream) -> Self {
+        let (read, write) = stream.into_split();
+        Self {
+            read,
+            write,
+            frames: ClientFrames::new(usize::MAX),
+            incoming: BytesMut::new(),
+        }
+    }
+
+    /// Takes the complete messages out of what was received.
+    fn messages(&mut self) -> Vec<Bytes> {
+        let mut messages = Vec::new();
+        // The decoder itself never fails.
+        while let Ok(Some(frame)) = self.frames.decode(&mut self.incoming) {
+            if let ClientFrame::Message(message) = frame {
+                messages.push(message);
+            }
+        }
+        messages
+    }
+}
+
+enum LinkEvent {
+    Received,
+    Written,
+    Ended,
+}
+
+/// Waits until the connection has read or written something. Cancel safe.
+async fn next_event(link: Option<&mut Link>, reads: bool, outgoing: &mut BytesMut) -> LinkEvent {
+    let Some(link) = link else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        count = link.read.read_buf(&mut link.incoming), if reads => {
+            if matches!(count, Ok(1..)) { LinkEvent::Received } else { LinkEvent::Ended }
+        }
+        written = link.write.write_buf(outgoing), if !outgoing.is_empty() => {
+            if written.is_err() {
+                // The end of the connection is reported by the other direction.
+                outgoing.clear();
+            }
+            LinkEvent::Written
+        }
+        else => std::future::pending().await,
+    }
+}
+
+async fn next_link(opening: &mut Option<Reconnection>) -> Result<UnixStream, Error> {
+    match opening {
+        Some(opening) => opening.await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Performs everything that follows from an event, and writes the output. Returns `true` if the client ends.

@@ -1,5 +1,7 @@
 //! The client of a chat: reads lines, and runs a turn for each prompt.
 
+mod failures;
+
 use super::chat_session::ChatSession;
 use super::editor::LineEditor;
 use super::input::{ChatInput, EditorEvent};
@@ -11,11 +13,10 @@ use crate::cli::run::calls;
 use crate::cli::run::prompt::RunPrompt;
 use crate::cli::run::questions::TerminalQuestions;
 use crate::cli::run::turn_output::TurnOutput;
-use acpipe_core::client::{Command, Notice, Reply, Token};
+use acpipe_core::client::{ClientId, Command, Notice, Reply, Token};
 use acpipe_core::client_request::{ClientRequest, ClientRequestId};
 use acpipe_core::client_sink::{ChunkAddress, ClientSink};
 use acpipe_core::deltas::TextDelta;
-use acpipe_core::session::unstarted_summary;
 use acpipe_host::{ClientAction, ClientConnection, ClientInput, Interrupt};
 use acpipe_model::decision::DecisionSource;
 use acpipe_model::error::{Error, ErrorKind};
@@ -53,6 +54,8 @@ pub struct ChatClient {
     questions: TerminalQuestions,
     output: TurnOutput,
     step: ChatStep,
+    /// Call that follows once the session is open in another daemon.
+    postponed: Option<(ChatStep, Command)>,
     actions: VecDeque<ClientAction>,
     interrupted: Interrupted,
     exit_code: u8,
@@ -78,6 +81,7 @@ impl ChatClient {
             questions,
             output,
             step: ChatStep::Initialize,
+            postponed: None,
             actions: VecDeque::new(),
             interrupted: Interrupted::No,
             exit_code: 0,
@@ -91,8 +95,11 @@ impl ChatClient {
         self.exit_code
     }
 
-    /// Makes the call of a step.
+    /// Makes the call of a step, once the session is open if the daemon has ended.
     fn call(&mut self, step: ChatStep, command: Command) {
+        let Some((step, command)) = self.after_reopening(step, command) else {
+            return;
+        };
         if let Some(progress) = step.progress(&self.session.steps) {
             self.output.view.begin_step(progress);
         }
@@ -199,30 +206,6 @@ impl ChatClient {
         }
     }
 
-    fn failed(&mut self, error: &Error) {
-        match self.step {
-            ChatStep::Over => {}
-            ChatStep::Initialize | ChatStep::Connect | ChatStep::Ensure => {
-                if self.interrupted == Interrupted::No {
-                    self.show_error(error);
-                }
-                self.leave(error.kind.exit_code());
-            }
-            ChatStep::Replace | ChatStep::Line | ChatStep::Prompt | ChatStep::Setting => {
-                self.show_error(error);
-                self.output.view.next_turn();
-                self.await_line();
-            }
-        }
-    }
-
-    fn show_error(&mut self, error: &Error) {
-        let (session, turn) = (&self.session.id, self.session.turn());
-        let summary = unstarted_summary(session, &turn, error, Duration::ZERO);
-        self.output.view.end_line();
-        self.output.view.error(error, &summary);
-    }
-
     /// Shows the output that was held back, and continues with the line that was entered, once no question is open.
     fn release_output(&mut self) {
         if self.questions.is_open() {
@@ -285,6 +268,9 @@ impl ClientSink for ChatClient {
             (ChatStep::Ensure, Ok(Reply::Session(session))) => {
                 self.output.session(&session);
                 self.set_offers(&session.state);
+                if let Some((step, command)) = self.postponed.take() {
+                    return self.call(step, command);
+                }
                 let about = "/help lists the commands, Ctrl-D leaves";
                 self.output.view.note(about);
                 self.await_line();
@@ -460,6 +446,10 @@ impl ClientConnection for ChatClient {
 
     fn left(&mut self) {
         self.leave(0);
+    }
+
+    fn refuse(&mut self, _: ClientId, why: Error) {
+        self.note_ended_daemon(&why);
     }
 
     fn max_read_delay(&self) -> Option<Duration> {

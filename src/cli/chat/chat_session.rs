@@ -13,6 +13,8 @@ pub enum Continuation {
     Stored,
     /// The session is in the daemon.
     Daemon,
+    /// The daemon has ended. The next line starts another one.
+    EndedDaemon,
     /// The session ends with acpipe.
     Impossible,
 }
@@ -106,6 +108,10 @@ impl ChatSession {
             Continuation::Impossible => None,
             Continuation::Daemon => Some(format!(
                 "the session stays in the daemon: acpipe attach {}",
+                name_of(id)
+            )),
+            Continuation::EndedDaemon => Some(format!(
+                "continue with acpipe run --daemon --session {}",
                 name_of(id)
             )),
             Continuation::Stored if is_unnamed(id) => Some(format!(

@@ -109,6 +109,7 @@ pub fn options_after(verb: &str, words: &[String]) -> Vec<String> {
 }
 
 /// Command line of a client as the daemon gets it, with the files that the client has read.
+#[derive(Debug, Clone)]
 pub struct ClientCommand {
     /// Words after the name of the program, with the agent of `ACPIPE_AGENT`: the daemon does not have the variables of
     /// its clients.

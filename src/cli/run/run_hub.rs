@@ -4,7 +4,7 @@ use super::run_session::{self, RunSession};
 use super::view::RunView;
 use crate::cli::args::{AgentArgs, RunArgs};
 use crate::cli::daemon::{DaemonUse, live_sessions};
-use crate::cli::remote_hub::DaemonHub;
+use crate::cli::remote_hub::{DaemonHub, Reconnect};
 use crate::cli::telemetry::Telemetry;
 use crate::cli::{launch, state_dir};
 use acpipe_core::client_sink::ClientSink;
@@ -23,8 +23,8 @@ use tokio::sync::mpsc;
 pub enum RunHub {
     /// A hub in this process, with its store.
     Own(Box<dyn Store>, StoreEvents),
-    /// The hub of the daemon, behind its socket.
-    Daemon(UnixStream),
+    /// The hub of the daemon, behind its socket, and how the client connects again; `None` if it ends with the connection.
+    Daemon(UnixStream, Option<Reconnect>),
 }
 
 /// Setup of a hub in this process, besides its store.
@@ -39,7 +39,7 @@ impl RunHub {
     /// Finds session and agent, and opens the store or the connection to the daemon.
     pub async fn open(
         args: &RunArgs,
-        daemon: Option<DaemonUse>,
+        daemon: Option<&DaemonUse>,
         secrets: &Secrets,
         view: &mut RunView,
     ) -> anyhow::Result<(RunSession, Self)> {
@@ -52,10 +52,19 @@ impl RunHub {
             }
             Some(daemon) => {
                 let connection = daemon.connect(&args.agent, found.origin.clone()).await?;
-                Self::Daemon(connection.stream)
+                Self::Daemon(connection.stream, None)
             }
         };
         Ok((found, hub))
+    }
+
+    /// Connects the client again in this way when the daemon has ended.
+    #[must_use]
+    pub fn reconnecting(self, reconnect: Reconnect) -> Self {
+        match self {
+            Self::Daemon(stream, _) => Self::Daemon(stream, Some(reconnect)),
+            own @ Self::Own(..) => own,
+        }
     }
 
     /// Runs the hub with this client until one of them ends.
@@ -66,8 +75,8 @@ impl RunHub {
         own: OwnHubSetup<'_>,
     ) -> std::io::Result<()> {
         let (store, stored) = match self {
-            Self::Daemon(stream) => {
-                let mut hub = DaemonHub::new("acpipe run");
+            Self::Daemon(stream, reconnect) => {
+                let mut hub = DaemonHub::new("acpipe run").reconnecting(reconnect);
                 return drive_remote(stream, &mut hub, client, input).await;
             }
             Self::Own(store, stored) => (store, stored),
