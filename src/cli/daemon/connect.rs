@@ -41,7 +41,11 @@ pub async fn connect_client(
     let cwd = std::env::current_dir().context("cannot read the working directory")?;
     let hello = client_hello(cwd.to_string_lossy().into_owned(), command, session);
     if let Some(stream) = connect_stream(&place).await? {
-        return greet(stream, &hello).await;
+        match greet(stream, &hello).await {
+            // It was ending while it was connected.
+            Err(error) if error.is::<std::io::Error>() => {}
+            greeted => return greeted,
+        }
     }
     let home = dirs::home_dir().unwrap_or_else(|| PathBuf::from("/"));
     // The variables of the shell that happens to start the daemon must not hold for its later clients.
