@@ -1,10 +1,26 @@
 //! Passwords in addresses, also in those that are not valid: where an address is expected, what stands between the first
-//! colon and an `@` is a password.
+//! colon and an `@` is a password. A user without a password is a key.
 
 use std::ops::Range;
 
+/// Word that services expect in place of a password if the user is the key.
+const NO_PASSWORD: &str = "x-oauth-basic";
+
+/// Returns the place of the secret in `user:password`: the password, or the user if that is empty or stands for none.
+/// `None` without a colon.
+pub fn secret_of_login(login: &str) -> Option<Range<usize>> {
+    let colon = login.find(':')?;
+    let is_key = matches!(&login[colon + 1..], "" | NO_PASSWORD);
+    let secret = if is_key {
+        0..colon
+    } else {
+        colon + 1..login.len()
+    };
+    (!secret.is_empty()).then_some(secret)
+}
+
 /// Returns the place of the password in a text that is meant as an address: `https://user:PASSWORD@host`, but also
-/// `htp:/user:PASSWORD@host` and `user:PASSWORD@host`.
+/// `htp:/user:PASSWORD@host` and `user:PASSWORD@host`; that of the user in `https://USER:@host`.
 pub fn password(text: &str) -> Option<Range<usize>> {
     let start = scheme_len(text);
     let rest = &text[start..];
@@ -16,9 +32,8 @@ pub fn password(text: &str) -> Option<Range<usize>> {
         // The password has a slash.
         None => rest.rsplit_once('@')?.0,
     };
-    let colon = caller.find(':')?;
-    let (from, to) = (start + colon + 1, start + caller.len());
-    (from < to).then_some(from..to)
+    let secret = secret_of_login(caller)?;
+    Some(start + secret.start..start + secret.end)
 }
 
 /// Returns the length of a scheme with its slashes, of which there may be too few or too many.
@@ -61,7 +76,9 @@ mod tests {
             ("http://[::1]:80/a@b", ""),
             ("git@h:o/r", ""),
             ("https://h/?mail=a:b@c", ""),
-            ("u:@h", ""),
+            ("u:@h", "u"),
+            ("https://key:x-oauth-basic@h", "key"),
+            (":@h", ""),
             ("", ""),
         ] {
             let found = password(text).map_or("", |range| &text[range]);

@@ -1,6 +1,7 @@
 //! Detection of text that looks like a secret: keys, tokens, passwords.
 
 use super::HIDDEN;
+use super::address;
 use super::names::{self, names_secret};
 use crate::cut::CUT;
 use std::ops::Range;
@@ -233,7 +234,7 @@ fn twilio_or_telegram(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
     (token.len() >= TELEGRAM).then_some(word.end + 1..word.end + 1 + token.end)
 }
 
-/// Returns the password in a URL.
+/// Returns the password in a URL, or its user before an empty one.
 fn userinfo(text: &str, at: usize) -> Option<Range<usize>> {
     let start = at + text[at..].strip_prefix("://").map(|_| 3)?;
     let user = run(text, start, is_userinfo);
@@ -241,7 +242,8 @@ fn userinfo(text: &str, at: usize) -> Option<Range<usize>> {
     let cut = text[password..user.end].find(CUT).map(|at| password + at);
     let is_there = cut.is_some() || text[user.end..].starts_with('@');
     let end = cut.unwrap_or(user.end);
-    (is_there && password < end).then_some(password..end)
+    let secret = address::secret_of_login(&text[user.start..end])?;
+    is_there.then_some(user.start + secret.start..user.start + secret.end)
 }
 
 /// Returns `true` if acpipe cut the text after this part.

@@ -97,7 +97,11 @@ impl Secrets {
 /// or cookies, what follows a scheme, a password, and the user of an address without a password.
 fn named_values(name: &str, value: &str, values: &mut Vec<String>) {
     values.push(value.to_owned());
+    values.push(value.trim_matches(['"', '\'']).to_owned());
     let is_list = names::is_list(name);
+    if is_list && let Ok(object) = serde_json::from_str(value) {
+        strings(&object, values);
+    }
     let pairs = value.split([',', ';', '\n']).filter(|_| is_list);
     let of_list = pairs.filter_map(|pair| pair.split_once(['=', ':']));
     for part in of_list.map(|(_, value)| value).chain([value]) {
@@ -121,14 +125,24 @@ fn named_values(name: &str, value: &str, values: &mut Vec<String>) {
     if let Some((_, place)) = value.split_once("://") {
         let place = place.split('/').next().unwrap_or_default();
         let caller = place.rsplit_once('@').map(|(caller, _)| caller);
-        values.extend(caller.filter(|user| !user.contains(':')).map(str::to_owned));
+        // A key in an address may be its user alone.
+        let key = caller.filter(|user| !user.contains(':'));
+        values.extend(key.or_else(|| login_secret(caller?)).map(str::to_owned));
     } else if names::is_login(name) {
-        values.extend(
-            value
-                .split_once(':')
-                .map(|(_, password)| password.trim().to_owned()),
-        );
+        values.extend(login_secret(value).map(str::to_owned));
+        values.extend(decoded_login(value));
     }
+}
+
+/// Returns the secret in `user:password`.
+fn login_secret(login: &str) -> Option<&str> {
+    address::secret_of_login(login).map(|range| login[range].trim())
+}
+
+/// Returns the secret in the base64 of `user:password`.
+fn decoded_login(code: &str) -> Option<String> {
+    let login = String::from_utf8(STANDARD.decode(code.trim()).ok()?).ok()?;
+    login_secret(&login).map(str::to_owned)
 }
 
 /// Adds the value of a header and what follows its scheme, decoded if the scheme is `Basic`.
@@ -143,11 +157,7 @@ fn header_values(value: &str, values: &mut Vec<String>) {
         && let Ok(caller) = STANDARD.decode(rest)
         && let Ok(caller) = String::from_utf8(caller)
     {
-        values.extend(
-            caller
-                .split_once(':')
-                .map(|(_, password)| password.to_owned()),
-        );
+        values.extend(login_secret(&caller).map(str::to_owned));
         values.push(caller);
     }
 }
@@ -160,7 +170,9 @@ fn url_values(url: &str, values: &mut Vec<String>) {
     let host = place.split('/').next().unwrap_or_default();
     let caller = host.rsplit_once('@').map_or("", |(caller, _)| caller);
     values.extend(caller.split(':').map(str::to_owned));
-    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let pairs = query
+        .split(['&', ';'])
+        .filter_map(|pair| pair.split_once('='));
     values.extend(pairs.map(|(_, value)| value.to_owned()));
 }
 

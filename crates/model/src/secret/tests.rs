@@ -313,6 +313,43 @@ fn known_values_are_hidden_in_every_form() {
     );
 }
 
+/// Services take a key as the user, with an empty password or a word that stands for none.
+#[test]
+fn key_in_place_of_a_user_and_parts_of_values_are_known() {
+    let code = |text: &str| base64::Engine::encode(&base64::prelude::BASE64_STANDARD, text);
+    for (name, value) in [
+        ("X", "https://qJ7vR2mX:@api.h/v1".to_owned()),
+        ("X", "https://qJ7vR2mX:x-oauth-basic@h".to_owned()),
+        ("X", "https://qJ7vR2mX@h".to_owned()),
+        ("X_URL", "qJ7vR2mX:@h".to_owned()),
+        ("X_AUTH", "qJ7vR2mX:".to_owned()),
+        ("X_AUTH", code("u:qJ7vR2mX")),
+        ("X_AUTH", code("qJ7vR2mX:")),
+        (
+            "X_HEADERS",
+            format!("Authorization=Basic {}", code("qJ7vR2mX:")),
+        ),
+        ("X_HEADERS", r#"{"X-A":"qJ7vR2mX"}"#.to_owned()),
+        ("X_TOKEN", "'qJ7vR2mX'".to_owned()),
+    ] {
+        let secrets = Secrets::default();
+        let variable = [(name.to_owned(), Some(value.clone()))];
+        secrets.add_variables(&variable.into_iter().collect());
+        assert_eq!(
+            secrets.hide("key qJ7vR2mX"),
+            "key [hidden]",
+            "{name}={value}"
+        );
+    }
+    let secrets = Secrets::default();
+    let url = "http://h/?a=1;k=qJ7vR2mX&b=2";
+    secrets.add_servers(&servers(
+        serde_json::json!({"name": "a", "type": "http", "url": url, "headers": []}),
+    ));
+    assert_eq!(secrets.hide("key qJ7vR2mX"), "key [hidden]");
+    assert_eq!(hide("https://qJ7vR2mX:@h/"), "https://[hidden]:@h/");
+}
+
 #[test]
 fn handles_of_clients_hide_the_same_and_displace_nothing_of_others() {
     let own = Secrets::default();
