@@ -73,7 +73,7 @@ pub use queue::{MAX_PROMPTS, Queue, Queued};
 pub use requests::{RequestOfAgent, Unapproved, has_stale_requests};
 pub use restore::Waiter;
 pub use restoring::agent_ids::end_claim;
-pub use restoring::{NamedServers, RestoreEvent};
+pub use restoring::{NamedServers, RestoreEvent, already_open};
 use restoring::{RestoreStep, Restoring};
 pub use session_agents::{Given, SessionAgents};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -88,6 +88,14 @@ pub struct NamedServers {
     is_withheld: bool,
 }
 
+/// Returns the error for a session of the agent that is open already as another session.
+pub fn already_open(other: &str) -> Error {
+    let message = format!(
+        "the agent's session is already open as session {other:?}; use that one, or call session/close for it first"
+    );
+    Error::new(ErrorKind::SessionExists, message)
+}
+
 /// Opening of a session at its agent.
 #[derive(Debug, Default)]
 pub struct Restoring {
@@ -310,11 +318,7 @@ impl Restoring {
             && let Some(other) = known.as_ref().and_then(routed)
             && *other != talk.id
         {
-            let message = format!(
-                "the agent's session is already open as session {other:?}; use that one, or call session/close for it \
-                     first"
-            );
-            return RestoreStep::Failed(Error::new(ErrorKind::SessionExists, message));
+            return RestoreStep::Failed(already_open(other));
         }
         let before = restore.try_strategy(rung);
         let (options, mode) = opening_options(&talk.settings, cx);

@@ -10,6 +10,7 @@ use crate::hub::router::{Router, next_prompt, room, storage};
 use crate::ids::AgentRef;
 use crate::session::{
     Given, RequiredSettings, RestoreEvent, SessionAgents, SessionMachine, Stage, Waiter,
+    already_open,
 };
 use crate::terms::own_lists;
 use crate::{options, output_schema};
@@ -58,6 +59,10 @@ pub(super) fn ensure(
             "session {id:?} already exists; adopt the agent's session under another sessionId"
         );
         return Err(Error::new(ErrorKind::SessionExists, message));
+    }
+    let adopted = p.agent_session_id.as_deref();
+    if let Some(other) = adopted.and_then(|adopted| open_as(router, agent, adopted)) {
+        return Err(already_open(other));
     }
     check_params(&p)?;
     session_names::check_directory(router, id, cwd.as_deref())?;
@@ -123,6 +128,18 @@ pub(super) fn ensure(
     };
     begin_ensured(router, id, p, opening, cx);
     catalog.note_opened(router, id, asked, names_agent)
+}
+
+/// Returns the id of the live session that has this session of the agent, at any process of the agent's program: clients with
+/// other settings have another process.
+fn open_as<'a>(router: &'a Router, agent: AgentRef, agent_session: &str) -> Option<&'a str> {
+    let program = |agent| router.agents().get(agent).spec().key();
+    let own = program(agent);
+    let mut sessions = router.sessions().values();
+    let other = sessions.find(|session| {
+        session.talk.agent_session() == Some(agent_session) && program(session.agent) == own
+    });
+    other.map(|session| session.talk.id.as_str())
 }
 
 fn add_session(

@@ -1,4 +1,4 @@
-//! Tests of options that a client gives to an agent of another one.
+//! Tests of agents and sessions of other clients: options that a client gives to the agent, sessions of the agent that it adopts.
 
 use super::super::fixture::{A, B, C};
 use super::{WAYS, daemon};
@@ -41,5 +41,26 @@ fn another_client_cannot_change_the_options_of_an_agent_that_a_client_defined() 
                 }
             }
         }
+    }
+}
+
+/// Clients with other settings have another process of the agent, which does not know that the session is open.
+#[test]
+fn session_of_the_agent_that_is_open_cannot_be_adopted_by_a_client_with_other_settings() {
+    for mode in [Mode::Deny, Mode::Approve] {
+        let mut t = daemon();
+        t.join(A, Mode::Deny, &[]);
+        t.join(B, mode, &[]);
+        let call = t.call(A, Command::Ensure(params(json!({"sessionId": "s"}))));
+        t.answer_all();
+        let agent_session = t.result(A, call)["agentSessionId"].clone();
+        let adopt = json!({"sessionId": "t", "agentSessionId": agent_session});
+        let call = t.call(B, Command::Ensure(params(adopt)));
+        t.answer_all();
+        assert_eq!(
+            t.reply(B, call),
+            Some(Err(ErrorKind::SessionExists)),
+            "{mode:?}"
+        );
     }
 }
