@@ -112,8 +112,10 @@ impl AgentDefinition {
             return Some(Cow::Borrowed(own));
         }
         match spec.protocol {
-            // A command answers a prompt by itself: it has no way to ask.
-            Protocol::Command => Some(Cow::Owned(Asking::Habit(AskingHabit::Never))),
+            // They answer a prompt by themselves, and have no way to ask.
+            Protocol::Command | Protocol::UiStream => {
+                Some(Cow::Owned(Asking::Habit(AskingHabit::Never)))
+            }
             // The CLI may have another name, or be a script of a runtime.
             Protocol::Claude => {
                 let mut claude = builtin_agents::all().iter();
@@ -121,7 +123,7 @@ impl AgentDefinition {
                 claude.asks.as_ref().map(Cow::Borrowed)
             }
             Protocol::Acp if !spec.is_in_process() => hints::asks(&spec.command, &spec.args),
-            Protocol::Acp | Protocol::OpenAi | Protocol::UiStream => None,
+            Protocol::Acp | Protocol::OpenAi => None,
         }
     }
 
