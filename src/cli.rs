@@ -14,6 +14,7 @@ pub mod config;
 mod connections;
 mod daemon;
 mod doctor;
+mod failure;
 #[cfg(feature = "listen")]
 mod http;
 mod logs;
@@ -43,9 +44,8 @@ use acpipe_core::hub::{AgentSpec, OnLost, Settings};
 use acpipe_core::profile::Profile;
 use acpipe_core::store::Store;
 use acpipe_host::{
-    DiskSessions, Durability, Launch, MemorySessions, SUPERVISOR, StdoutError, StdoutWriter,
-    StoreEvents, check_descriptors, check_state, keep, open_to_others, read_profiles,
-    survive_file_limit,
+    DiskSessions, Durability, Launch, MemorySessions, SUPERVISOR, StdoutWriter, StoreEvents,
+    check_descriptors, check_state, keep, open_to_others, read_profiles, survive_file_limit,
 };
 use acpipe_model::backend_options::BackendOptions;
 use acpipe_model::builtin_agents;
@@ -62,19 +62,17 @@ use args::shared::PlaceArgs;
 use args::{AgentArgs, Cli, Persist, StoreArgs, Verb};
 pub use config::policy_of;
 use config::{ConfigTexts, LoadArgs};
+use failure::{UsageError, exit_code, print_note, report};
 use logs::Logs;
 pub use man::definition;
 pub use schema::{FILES, render};
-use screen::stdout_error;
 pub use serve::serve_stdio;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
-use styles::{HEAD, Styles};
 use tracing::{info, warn};
 
 /// Runs the program and returns its exit code.
@@ -104,48 +102,6 @@ pub fn main() -> ExitCode {
     let quiet = matches!(&cli.verb, Verb::Run(run) if run.quiet);
     report(Logs::begin(&cli.logs, quiet).and_then(|logs| dispatch(cli, &logs)))
 }
-
-/// Prints an error, and returns the exit code.
-fn report(done: anyhow::Result<u8>) -> ExitCode {
-    match done {
-        Ok(code) => ExitCode::from(code),
-        // A reader that closes the pipe has read enough, as with any filter.
-        Err(error) if stdout_error(&error).is_some_and(StdoutError::is_reader_gone) => {
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            print_note(&format!("{error:#}"));
-            ExitCode::from(exit_code(&error))
-        }
-    }
-}
-
-/// Returns the exit code of an error.
-fn exit_code(error: &anyhow::Error) -> u8 {
-    if let Some(refused) = error.downcast_ref::<daemon::Refused>() {
-        return refused.exit_code;
-    }
-    let kind = match error.downcast_ref::<Error>() {
-        Some(error) => error.kind,
-        None if stdout_error(error).is_some() => ErrorKind::Streaming,
-        None if error.is::<UsageError>() => ErrorKind::InvalidParams,
-        None => ErrorKind::Internal,
-    };
-    kind.exit_code()
-}
-
-/// Writes a message for the user to stderr.
-fn print_note(text: &str) {
-    let styles = Styles::stderr();
-    let (name, text) = (styles.paint(HEAD, "acpipe:"), styles.shown(text));
-    // A closed stderr is not a failure of the run.
-    let _ = writeln!(std::io::stderr().lock(), "{name} {text}");
-}
-
-/// Invalid argument, environment variable or configuration.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct UsageError(String);
 
 fn dispatch(cli: Cli, logs: &Logs) -> anyhow::Result<u8> {
     let secrets = &logs.secrets;
@@ -237,13 +193,25 @@ struct ContinuedSession {
 }
 
 /// Returns the absolute path of `--cwd`, or the working directory without it.
-fn directory(agent: &AgentArgs) -> anyhow::Result<String> {
-    let here = std::env::current_dir().context("cannot read the working directory")?;
+fn directory(agent: &AgentArgs) -> Result<String, UsageError> {
     let cwd = match &agent.cwd {
-        Some(cwd) => here.join(cwd),
-        None => here,
+        Some(cwd) if cwd.is_absolute() => cwd.clone(),
+        Some(cwd) => working_directory()?.join(cwd),
+        None => working_directory()?,
     };
     Ok(cwd.to_string_lossy().into_owned())
+}
+
+/// Returns the working directory.
+///
+/// # Errors
+/// It was deleted, or a directory above it may not be entered.
+fn working_directory() -> Result<PathBuf, UsageError> {
+    std::env::current_dir().map_err(|error| {
+        UsageError(format!(
+            "cannot use the working directory: {error}; change to a directory that exists"
+        ))
+    })
 }
 
 /// Builds the hub's settings from arguments, environment, configuration and stored session.

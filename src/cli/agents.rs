@@ -20,7 +20,6 @@ use acpipe_json::frame::DEFAULT_MAX_LINE;
 use acpipe_model::builtin_agents;
 use acpipe_model::limits::Timeout;
 use acpipe_protocol::wire::{AgentSource, FoundBy, Program};
-use anyhow::Context as _;
 use args::{AgentsArgs, AgentsVerb};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,7 +63,7 @@ struct AgentWorld {
 
 impl AgentWorld {
     fn load(file: Option<&Path>, place: &PlaceArgs) -> anyhow::Result<Self> {
-        let cwd = std::env::current_dir().context("cannot read the working directory")?;
+        let cwd = super::working_directory()?;
         let state = super::state_dir(place)?;
         let config = config::load(&LoadArgs {
             texts: None,

@@ -27,7 +27,6 @@ use super::remote_hub::Reconnect;
 use super::{UsageError, check_single_agent, print_note, state_dir};
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::secret::Secrets;
-use anyhow::Context as _;
 use command_line::ClientCommand;
 pub use connect::{DaemonConnection, Refused, connect_control};
 use connect::{connect_client, connect_running};
@@ -132,7 +131,7 @@ fn given_options(verb: &str) -> Vec<String> {
 }
 
 fn current_directory() -> anyhow::Result<PathBuf> {
-    std::env::current_dir().context("cannot read the working directory")
+    Ok(super::working_directory()?)
 }
 
 /// Serves `acpipe serve` or `acpipe acp` as a client of the daemon, if the command line or the configuration asks for

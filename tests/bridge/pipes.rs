@@ -48,7 +48,7 @@ fn pipe_without_a_program_at_its_other_end_is_refused() {
         (&["agents", "import"], 2),
         (&["doctor", "--config"], 1),
         (&["replay"], 2),
-        (&["trace", "--text"], 70),
+        (&["trace", "--text"], 74),
     ];
     let outputs = outputs.map(|use_| (use_, "no program reads"));
     let inputs = inputs.map(|use_| (use_, "no program opens for writing"));

@@ -38,7 +38,7 @@ pub fn check() -> Result<(), Error> {
                 let message = format!(
                     "cannot start: the limit of open files is too low (ulimit -n is {limit}); raise it to 64 or more"
                 );
-                return Err(Error::new(ErrorKind::Resource, message));
+                return Err(Error::new(ErrorKind::Overloaded, message));
             }
             // stderr is closed; any other problem is reported where it occurs.
             Err(_) => return Ok(()),

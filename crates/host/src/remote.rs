@@ -54,7 +54,7 @@ where
 {
     let mut signals = Signals::new()?;
     let mut output = ClientStdout::new()?;
-    let (mut link, mut opening) = (Some(Link::new(stream)), None);
+    let (mut link, mut opening) = (Some(HubLink::new(stream)), None);
     let mut outgoing = BytesMut::new();
     let (mut is_leaving, mut interrupts) = (false, 0);
     loop {
@@ -76,13 +76,13 @@ where
         let reads = !is_leaving && !output.is_full() && !client.is_full();
         tokio::select! {
             event = next_event(link.as_mut(), reads, &mut outgoing) => match event {
-                LinkEvent::Received => {
-                    for message in link.iter_mut().flat_map(Link::messages) {
+                HubLinkEvent::Received => {
+                    for message in link.iter_mut().flat_map(HubLink::messages) {
                         hub.receive(&message, client);
                     }
                 }
-                LinkEvent::Written => {}
-                LinkEvent::Ended => {
+                HubLinkEvent::Written => {}
+                HubLinkEvent::Ended => {
                     link = None;
                     outgoing.clear();
                     let why = hub.lost();
@@ -93,7 +93,7 @@ where
             opened = next_link(&mut opening) => {
                 opening = None;
                 match opened {
-                    Ok(stream) => link = Some(Link::new(stream)),
+                    Ok(stream) => link = Some(HubLink::new(stream)),
                     Err(error) => {
                         outgoing.clear();
                         hub.fail(&error, client);
@@ -128,14 +128,14 @@ where
 }
 
 /// An open connection to the hub.
-struct Link {
+struct HubLink {
     read: OwnedReadHalf,
     write: OwnedWriteHalf,
     frames: ClientFrames,
     incoming: BytesMut,
 }
 
-impl Link {
+impl HubLink {
     fn new(stream: UnixStream) -> Self {
         let (read, write) = stream.into_split();
         Self {
@@ -159,27 +159,31 @@ impl Link {
     }
 }
 
-enum LinkEvent {
+enum HubLinkEvent {
     Received,
     Written,
     Ended,
 }
 
 /// Waits until the connection has read or written something. Cancel safe.
-async fn next_event(link: Option<&mut Link>, reads: bool, outgoing: &mut BytesMut) -> LinkEvent {
+async fn next_event(
+    link: Option<&mut HubLink>,
+    reads: bool,
+    outgoing: &mut BytesMut,
+) -> HubLinkEvent {
     let Some(link) = link else {
         return std::future::pending().await;
     };
     tokio::select! {
         count = link.read.read_buf(&mut link.incoming), if reads => {
-            if matches!(count, Ok(1..)) { LinkEvent::Received } else { LinkEvent::Ended }
+            if matches!(count, Ok(1..)) { HubLinkEvent::Received } else { HubLinkEvent::Ended }
         }
         written = link.write.write_buf(outgoing), if !outgoing.is_empty() => {
             if written.is_err() {
                 // The end of the connection is reported by the other direction.
                 outgoing.clear();
             }
-            LinkEvent::Written
+            HubLinkEvent::Written
         }
         else => std::future::pending().await,
     }

@@ -38,7 +38,7 @@ pub async fn connect_client(
     session: SessionOrigin,
 ) -> anyhow::Result<DaemonConnection> {
     let place = DaemonPlace::of(state_dir);
-    let cwd = std::env::current_dir().context("cannot read the working directory")?;
+    let cwd = crate::cli::working_directory()?;
     let hello = client_hello(cwd.to_string_lossy().into_owned(), command, session);
     if let Some(stream) = connect_stream(&place).await? {
         match greet(stream, &hello).await {

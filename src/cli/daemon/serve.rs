@@ -181,7 +181,7 @@ fn listen_http(
 }
 
 fn own_info(options: Vec<String>) -> anyhow::Result<DaemonInfo> {
-    let cwd = std::env::current_dir().context("cannot read the working directory")?;
+    let cwd = crate::cli::working_directory()?;
     Ok(DaemonInfo {
         acpipe: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),

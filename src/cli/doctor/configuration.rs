@@ -4,11 +4,10 @@ use super::args::DoctorArgs;
 use crate::cli::config::{self, Config, LoadArgs};
 use crate::cli::state_dir;
 use acpipe_model::builtin_agents;
-use anyhow::Context as _;
 
 /// Reads the configuration of the user and of the project.
 pub fn configuration_of(args: &DoctorArgs) -> anyhow::Result<Config> {
-    let cwd = std::env::current_dir().context("cannot read the working directory")?;
+    let cwd = crate::cli::working_directory()?;
     let state = state_dir(&args.place)?;
     config::load(&LoadArgs {
         texts: None,

@@ -16,7 +16,6 @@ use acpipe_model::transport::ProcessSpec;
 use acpipe_model::{builtin_agents, nested};
 use acpipe_policy::Policy;
 use acpipe_protocol::wire::{AgentSource, Protocol, SessionOptions, Variables};
-use anyhow::Context as _;
 use std::collections::BTreeMap;
 
 /// Agent to check.
@@ -181,7 +180,7 @@ fn spec_of(command: &str, args: &[String], source: AgentSource, settings: &Setti
 /// # Errors
 /// The working directory or acpipe's program file is unknown.
 pub fn settings(args: &DoctorArgs) -> anyhow::Result<Settings> {
-    let here = std::env::current_dir().context("cannot read the working directory")?;
+    let here = crate::cli::working_directory()?;
     let cwd = args.cwd.as_ref().map_or(here.clone(), |cwd| here.join(cwd));
     let cwd = cwd.to_string_lossy().into_owned();
     Ok(Settings {

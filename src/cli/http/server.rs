@@ -8,6 +8,7 @@ use super::state::ServerState;
 use super::tls;
 use super::token::Tokens;
 use crate::cli::connections::ConnectionSetup;
+use crate::cli::failure::UsageError;
 use acpipe_host::Connector;
 use anyhow::{Context as _, bail, ensure};
 use axum::Router;
@@ -142,16 +143,23 @@ pub async fn listen(
 /// # Errors
 /// An address must not be used without TLS, or a certificate or an origin cannot be used.
 pub fn check_listen(args: &ListenArgs) -> anyhow::Result<()> {
-    checked(args).map(|_| ())
+    checked(args)?;
+    Ok(())
 }
 
-fn checked(args: &ListenArgs) -> anyhow::Result<(Option<TlsAcceptor>, Vec<HeaderValue>)> {
-    check_addresses(args)?;
-    let tls = match (&args.tls_cert, &args.tls_key) {
-        (Some(cert), Some(key)) => Some(tls::acceptor(cert, key)?),
-        _ => None,
+/// The options of a server, checked. Each error is one of the command line.
+type CheckedOptions = (Option<TlsAcceptor>, Vec<HeaderValue>);
+
+fn checked(args: &ListenArgs) -> Result<CheckedOptions, UsageError> {
+    let check = || {
+        check_addresses(args)?;
+        let tls = match (&args.tls_cert, &args.tls_key) {
+            (Some(cert), Some(key)) => Some(tls::acceptor(cert, key)?),
+            _ => None,
+        };
+        Ok((tls, origins(&args.allow_origin)?))
     };
-    Ok((tls, origins(&args.allow_origin)?))
+    check().map_err(|error: anyhow::Error| UsageError(format!("{error:#}")))
 }
 
 /// Checks that addresses are free, except those with the ports of `own`, which a server that will have ended has.

@@ -118,7 +118,7 @@ fn ids_are_never_paths() {
 fn address_that_others_reach_needs_tls() {
     let world = World::new();
     let daemon = Daemon { world };
-    let refused = daemon.run(&["daemon", "run", "--listen", "0.0.0.0:0"], 70);
+    let refused = daemon.run(&["daemon", "run", "--listen", "0.0.0.0:0"], 2);
     let text = String::from_utf8(refused.stderr).unwrap();
     assert!(
         text.contains("--tls-cert") && text.contains("--insecure-i-know"),
