@@ -42,7 +42,12 @@ pub(super) fn exit_code(error: &anyhow::Error) -> u8 {
         None if limit_of_user(error).is_some() => ErrorKind::Overloaded,
         None if errno(error) == Some(Errno::ADDRINUSE) => ErrorKind::InvalidParams,
         // The system refused a file or directory: that is no fault of acpipe.
-        None if errno(error).is_some() => ErrorKind::Storage,
+        None if error
+            .chain()
+            .any(<dyn std::error::Error>::is::<std::io::Error>) =>
+        {
+            ErrorKind::Storage
+        }
         None => ErrorKind::Internal,
     };
     kind.exit_code()
