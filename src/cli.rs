@@ -14,6 +14,7 @@ pub mod config;
 mod connections;
 mod daemon;
 mod doctor;
+mod file_label;
 #[cfg(feature = "listen")]
 mod http;
 mod logs;

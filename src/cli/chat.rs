@@ -67,6 +67,7 @@ pub async fn chat(args: RunArgs, secrets: Secrets, logs: TerminalLogs) -> anyhow
     let recording = Recording::start(&args.agent.record, &secrets)?;
     let telemetry = Telemetry::start(&args.agent, &secrets)?;
     let mut view = RunView::new(args.output, args.quiet, args.raw);
+    view.save_files(args.save_files.as_deref())?;
     let (found, hub) = RunHub::open(&args, daemon, &secrets, &mut view).await?;
     let RunSession {
         settings,
