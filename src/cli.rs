@@ -15,6 +15,7 @@ mod connections;
 mod daemon;
 mod doctor;
 mod failure;
+mod file_label;
 #[cfg(feature = "listen")]
 mod http;
 mod logs;

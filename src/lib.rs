@@ -88,10 +88,10 @@ pub use acpipe_model::limits::Timeout;
 #[doc(inline)]
 pub use acpipe_protocol::wire::{
     Activity as RunningTool, ActivityParams as Activity, AgentCapabilities, AgentSource,
-    AgentState, AgentStateParams as AgentStateChange, AgentStatus, AgentSummary, AskedTool,
-    Attempt, AuthMethod, AuthVariable, CommandLine, FoundBy, LineFaults, McpPair, McpServer,
-    McpTransport, Memory, NotRestored, OfferedKind, OfferedOption, Omitted, Party, PassedOver,
-    PeerInfo, ProcessStatus, Program, Protocol, QuestionKind, Recovery as Receipt,
+    AgentState, AgentStateParams as AgentStateChange, AgentStatus, AgentSummary, AnswerFile,
+    AskedTool, Attempt, AuthMethod, AuthVariable, CommandLine, FoundBy, LineFaults, McpPair,
+    McpServer, McpTransport, Memory, NotRestored, OfferedKind, OfferedOption, Omitted, Party,
+    PassedOver, PeerInfo, ProcessStatus, Program, Protocol, QuestionKind, Recovery as Receipt,
     Rung as RestoreMethod, SessionInfo, SessionOptions, SessionStage, SettingValue, SignIn,
     StateParams as SessionState, TokenUsage, ToolCall, ToolResult, TurnError, TurnSummary, Waiting,
     WaitingPrompt,

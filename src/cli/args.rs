@@ -166,6 +166,11 @@ pub struct RunArgs {
     /// Print the text of the answer as it is, also at a terminal, where it is otherwise rendered as Markdown
     #[arg(long)]
     pub raw: bool,
+    /// Write the images and other data of the answer to new files in this directory
+    ///
+    /// The directory is created if it does not exist. Existing files stay as they are. A link is not followed.
+    #[arg(long, value_name = "DIR")]
+    pub save_files: Option<PathBuf>,
     /// Continue the session NAME of this directory; create it if it does not exist
     ///
     /// Without an agent on the command line, the session's own agent is used.

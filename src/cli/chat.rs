@@ -67,6 +67,7 @@ pub async fn chat(args: RunArgs, secrets: Secrets, logs: TerminalLogs) -> anyhow
     let recording = Recording::start(&args.agent.record, &secrets)?;
     let telemetry = Telemetry::start(&args.agent, &secrets)?;
     let mut view = RunView::new(args.output, args.quiet, args.raw);
+    view.save_files(args.save_files.as_deref())?;
     let (found, mut hub) = RunHub::open(&args, daemon.as_ref(), &secrets, &mut view).await?;
     if let Some(daemon) = &daemon {
         hub = hub.reconnecting(daemon.reconnect(&args.agent, &found.origin)?);

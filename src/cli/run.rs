@@ -14,6 +14,7 @@ mod run_client;
 pub mod run_hub;
 mod run_limit;
 pub mod run_session;
+pub mod saved_files;
 mod streams;
 pub mod turn_output;
 mod unstored;
@@ -58,6 +59,9 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
         Ok(prompt) => prompt,
         Err(error) => return report_unstarted(&args, error, limit, &mut view),
     };
+    if let Err(error) = view.save_files(args.save_files.as_deref()) {
+        return report_unstarted(&args, error.into(), limit, &mut view);
+    }
     for note in prompt.notes.drain(..) {
         view.note(&note);
     }

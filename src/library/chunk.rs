@@ -195,6 +195,15 @@ pub enum ChunkKind {
         #[serde(default)]
         title: Option<String>,
     },
+    /// A document from the agent: a link to a file, or an embedded text.
+    SourceDocument {
+        /// URI of the document.
+        source_id: String,
+        /// Title of the document.
+        title: String,
+        /// Media type of the document.
+        media_type: String,
+    },
     /// Complete plan of the agent; it replaces the previous one of the same id.
     #[serde(rename = "data-plan")]
     Plan {
@@ -231,6 +240,11 @@ mod tests {
         let tool = r#"{"type":"tool-input-available","toolCallId":"t","toolName":"Bash","input":{"command":"ls"},"dynamic":true}"#;
         assert!(
             matches!(kind(tool), ChunkKind::ToolInputAvailable { input, .. } if input["command"] == "ls")
+        );
+        let document =
+            r#"{"type":"source-document","sourceId":"file:///a","title":"a","mediaType":"text/x"}"#;
+        assert!(
+            matches!(kind(document), ChunkKind::SourceDocument { source_id, .. } if source_id == "file:///a")
         );
         let plan = r#"{"type":"data-plan","id":"plan","data":{"entries":[]}}"#;
         assert!(matches!(kind(plan), ChunkKind::Plan { .. }));

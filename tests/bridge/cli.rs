@@ -106,6 +106,73 @@ fn json_output_is_the_turn_summary() {
     assert_eq!(summary["toolsUsed"], json!(["bash"]));
 }
 
+/// Returns a step that sends a content block as a piece of the answer.
+fn answer(block: &Value) -> Value {
+    json!({"update": {"sessionUpdate": "agent_message_chunk", "content": block}})
+}
+
+#[test]
+fn files_of_the_answer_are_shown_and_summarized() {
+    let image = json!({"type": "image", "mimeType": "image/png", "data": "aGVsbG8="});
+    let link = json!({"type": "resource_link", "uri": "file:///data/out.pdf", "name": "out.pdf"});
+    let steps = [answer(&image), answer(&link), end("end_turn")];
+    let outcome = run(&["-q"], &steps).expect(0);
+    assert_eq!(
+        outcome.text(),
+        "[image/png, 5 B]\n[out.pdf] file:///data/out.pdf\n"
+    );
+    let summary = run(&["-o", "json"], &steps).expect(0).json();
+    let files = json!([
+        {"mediaType": "image/png", "name": null, "uri": null, "isLink": false, "size": 5},
+        {"mediaType": null, "name": "out.pdf", "uri": "file:///data/out.pdf", "isLink": true, "size": null},
+    ]);
+    assert_eq!(summary["files"], files);
+}
+
+#[test]
+fn files_of_the_answer_are_saved() {
+    let world = World::new();
+    let dir = world.dir.join("saved");
+    let place = dir.to_str().unwrap();
+    let blob = |data: &str| json!({"uri": "mem:///../a b.bin", "blob": data});
+    let steps = |data: &str| {
+        let resource = json!({"type": "resource", "resource": blob(data)});
+        [answer(&resource), say("text"), end("end_turn")]
+    };
+    let outcome = run(&["--save-files", place], &steps("aGVsbG8=")).expect(0);
+    let first = dir.join("a_b.bin");
+    assert_eq!(
+        outcome.text(),
+        "[a b.bin, application/octet-stream, 5 B]\n\ntext\n"
+    );
+    assert_eq!(
+        outcome.stderr,
+        format!("acpipe: saved {}\n", first.display())
+    );
+    assert_eq!(fs::read_to_string(&first).unwrap(), "hello");
+
+    let args = ["-q", "-o", "json", "--save-files", place];
+    let summary = run(&args, &steps("aGk=")).expect(0).json();
+    assert_eq!(summary["files"][0]["path"], json!(dir.join("a_b-2.bin")));
+    assert_eq!(fs::read_to_string(&first).unwrap(), "hello");
+
+    // The answer is not lost with a file, and the exit code reports one that is missing.
+    let outcome = run(&args, &steps("a")).expect(74);
+    assert_eq!(outcome.json()["text"], "text");
+    assert!(
+        outcome.stderr.contains("not saved in"),
+        "{}",
+        outcome.stderr
+    );
+    // Without the directory the agent is not started.
+    let outcome = run(&["--save-files", first.to_str().unwrap()], &steps("a")).expect(74);
+    assert!(
+        outcome.stderr.contains("cannot save files in"),
+        "{}",
+        outcome.stderr
+    );
+}
+
 #[test]
 fn json_output_is_valid_after_failures() {
     let outcome = Run::new(&["run", "-o", "json", "go"])

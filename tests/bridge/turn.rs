@@ -49,7 +49,7 @@ fn text_and_thought_come_as_blocks() {
     ] {
         assert_eq!(s[unknown], Value::Null, "{unknown}");
     }
-    for empty in ["errors", "toolCalls", "toolResults", "toolsUsed"] {
+    for empty in ["files", "errors", "toolCalls", "toolResults", "toolsUsed"] {
         assert_eq!(s[empty], json!([]), "{empty}");
     }
     let start = &turn.chunks[0];

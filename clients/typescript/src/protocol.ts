@@ -1645,6 +1645,11 @@ export interface TurnSummary {
    * `errors`.
    */
   text: string;
+  /**
+   * Files of the answer in the order in which they came: images, audio, embedded resources and links, without their
+   * data, which the chunks have. If the prompt was sent again, those of the last attempt.
+   */
+  files: AnswerFile[];
   /** Stop reason as the agent reported it; `error` if the turn failed. */
   stopReason: string;
   /** Finish reason of the AI SDK: `stop`, `length`, `content-filter`, `error` or `other`. */
@@ -1700,6 +1705,22 @@ export interface TurnSummary {
   };
 }
 
+/** A file of an answer: data that the agent sent, or a link to a file. */
+export interface AnswerFile {
+  /** Media type, such as `image/png`. `null` if the agent gives none. */
+  mediaType: string | null;
+  /** Name that the agent gives, otherwise the last part of `uri`. `null` without both. */
+  name: string | null;
+  /** Target of a link; for data, the URI under which the agent knows it. `null` if it gives none. */
+  uri: string | null;
+  /** `true` if the agent sent only a link to the file, `false` if it sent the data. */
+  isLink: boolean;
+  /** Size of the data in bytes. For a link, the size that the agent states, `null` if it states none. */
+  size: number | null;
+  /** Path of the file to which `acpipe run --save-files` wrote the data. Absent everywhere else, and for a link. */
+  path?: string | null;
+}
+
 /** A tool call in a summary. */
 export interface ToolCall {
   /** Name of the tool. */
@@ -1740,7 +1761,7 @@ export interface TokenUsage {
   thoughtTokens: number | null;
 }
 
-/** Number of bytes that a summary omits. Text, arguments and results are limited to 4 MiB each. */
+/** Data that a summary omits. Text, files, arguments and results are limited to 4 MiB each. */
 export interface Omitted {
   /** Bytes cut off the end of `text`. */
   text: number;
@@ -1748,6 +1769,8 @@ export interface Omitted {
   arguments: number;
   /** Bytes cut off the ends of `toolResults[].result`. */
   results: number;
+  /** Number of files left out at the end of `files`. */
+  files: number;
 }
 
 /** Result of `session/cancel`. The end of the turn itself is the result of its `session/prompt`. */

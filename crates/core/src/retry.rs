@@ -117,6 +117,8 @@ pub struct Attempts {
     output: bool,
     /// Byte offset in the turn's text at which the last attempt begins.
     text_at: usize,
+    /// Number of files of the answer before the last attempt.
+    files_at: usize,
     /// `true` if the turn ends with [`UNAVAILABLE`] and produced no other output.
     unavailable: bool,
 }
@@ -185,6 +187,7 @@ impl Attempts {
             waited: false,
             output: false,
             text_at: 0,
+            files_at: 0,
             unavailable: false,
         }
     }
@@ -229,6 +232,7 @@ impl Attempts {
         self.sent += 1;
         self.pause = None;
         self.text_at = turn.text().len();
+        self.files_at = turn.files().count();
     }
 
     /// When the pause ends; `None` without a timed pause.
@@ -263,7 +267,9 @@ impl Attempts {
         let Some((class, error)) = failure else {
             return RetryDecision::Ends(ending);
         };
-        self.output |= turn.has_tools() || !(said.is_empty() || is_the_error(said, &error));
+        let has_files = turn.files().count() > self.files_at;
+        self.output |=
+            turn.has_tools() || has_files || !(said.is_empty() || is_the_error(said, &error));
         let may = self.wish.after_output || !self.output;
         if may && !self.waited && self.sent < MAX_ATTEMPTS {
             self.waited = true;
@@ -287,6 +293,11 @@ impl Attempts {
     /// Text that the agent wrote in the last attempt.
     pub fn said<'t>(&self, turn: &'t Turn) -> &'t str {
         turn.text().get(self.text_at..).unwrap_or_default().trim()
+    }
+
+    /// Number of files of the answer before the last attempt.
+    pub fn files_before(&self) -> usize {
+        self.files_at
     }
 
     /// Extracts the answer from the text of the turn: the text of the last attempt, or [`UNAVAILABLE`] if the

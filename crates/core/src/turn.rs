@@ -28,6 +28,7 @@ pub use call_ids::{
     CallIds, OpenTurns, Renamed, with_asked_call_id, with_call_id, with_call_id_of_chunk,
 };
 pub use figures::TurnFigures;
+pub use messages::AnswerFiles;
 use messages::Messages;
 use passed::PassedChunks;
 use serde_json::Value;
@@ -254,7 +255,7 @@ pub enum TurnEvent<'a> {
     CutOff(&'a Error),
 }
 
-/// Maximum size of the text, the tool arguments and the tool results in a summary, in bytes each.
+/// Maximum size of the text, the files, the tool arguments and the tool results in a summary, in bytes each.
 const SUMMARY_LIMIT: usize = 4 << 20;
 
 #[derive(Debug)]
@@ -382,6 +383,10 @@ impl Turn {
     pub fn take_text(&mut self) -> (String, u64) {
         let omitted = self.messages.omitted();
         (self.messages.take_text(), omitted)
+    }
+
+    pub fn files(&self) -> &AnswerFiles {
+        self.messages.files()
     }
 
     pub fn figures(&self) -> &TurnFigures {

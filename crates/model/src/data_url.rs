@@ -50,6 +50,14 @@ impl<'a> DataUrl<'a> {
         Some(percent_decode_str(self.data).collect())
     }
 
+    /// Returns the number of bytes of the data.
+    pub fn size(&self) -> u64 {
+        if self.is_base64 {
+            return base64_size(self.data);
+        }
+        percent_decode_str(self.data).count() as u64
+    }
+
     pub fn base64(&self) -> String {
         if self.is_base64 {
             self.data.to_owned()
@@ -57,4 +65,12 @@ impl<'a> DataUrl<'a> {
             STANDARD.encode(percent_decode_str(self.data).collect::<Vec<u8>>())
         }
     }
+}
+
+/// Returns the number of bytes that base64 text stands for.
+#[must_use]
+pub fn base64_size(base64: &str) -> u64 {
+    let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let digits = base64.bytes().filter(|byte| is_digit(byte)).count() as u64;
+    digits * 3 / 4
 }

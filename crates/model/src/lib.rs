@@ -10,6 +10,7 @@
 pub mod acp_client;
 pub mod acp_notification;
 pub mod agent_file;
+pub mod answer_file;
 pub mod asking;
 mod asking_words;
 pub mod backend_options;

@@ -65,7 +65,8 @@ pub use setting::{
     NotRestored, SetModeParams, SetModelParams, SetOptionParams, SettingResult, SettingValue,
 };
 pub use turn::{
-    ChunkParams, EventsParams, Omitted, TokenUsage, ToolCall, ToolResult, TurnError, TurnSummary,
+    AnswerFile, ChunkParams, EventsParams, Omitted, TokenUsage, ToolCall, ToolResult, TurnError,
+    TurnSummary,
 };
 pub use wait::{Party, Waiting};
 

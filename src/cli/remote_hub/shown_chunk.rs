@@ -14,8 +14,8 @@ raw_object! {
     }
 }
 
-/// Reads a chunk if its content is shown to people: text, notices, decisions and receipts. Ids are read as long as
-/// they have no escapes, which is true for all ids of acpipe.
+/// Reads a chunk if its content is shown to people: text, files, notices, decisions and receipts. A file is passed on as
+/// JSON. Ids are read as long as they have no escapes, which is true for all ids of acpipe.
 pub fn shown_chunk(json: &[u8]) -> Option<Chunk<'_>> {
     let members: ChunkMembers<'_> = serde_json::from_slice(json).ok()?;
     let id = members.id.map_or("", plain);
@@ -40,6 +40,9 @@ pub fn shown_chunk(json: &[u8]) -> Option<Chunk<'_>> {
             data: data()?,
             transient: true,
         },
+        "file" | "source-url" | "source-document" => {
+            Chunk::Passed(Raw(serde_json::from_slice(json).ok()?))
+        }
         _ => return None,
     })
 }

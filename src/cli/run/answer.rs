@@ -16,6 +16,8 @@ pub struct AnswerText {
     /// Number of text blocks so far; a blank line separates them.
     blocks: u32,
     ends_with_newline: bool,
+    /// `true` if the line of a file was last.
+    ends_with_file: bool,
 }
 
 impl AnswerText {
@@ -28,6 +30,7 @@ impl AnswerText {
             text: String::new(),
             blocks: 0,
             ends_with_newline: true,
+            ends_with_file: false,
         }
     }
 
@@ -49,6 +52,18 @@ impl AnswerText {
             self.ends_with_newline = true;
         }
         self.blocks += 1;
+        self.ends_with_file = false;
+    }
+
+    /// Adds the line of a file, which is escaped already. Lines of files follow each other without an empty line.
+    pub fn push_file(&mut self, line: &str, out: &mut Vec<u8>) {
+        if !(self.ends_with_file && self.ends_with_newline) {
+            self.begin_block(out);
+        }
+        out.extend_from_slice(line.as_bytes());
+        out.push(b'\n');
+        self.ends_with_newline = true;
+        self.ends_with_file = true;
     }
 
     /// Adds text of a block, a string in JSON.
@@ -116,5 +131,37 @@ impl AnswerText {
         out.extend_from_slice(text.as_bytes());
         // A blank line follows, as after a text block.
         self.blocks = self.blocks.max(u32::from(!text.is_empty()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use acpipe_json::to_raw;
+
+    fn text(answer: &mut AnswerText, text: &str, out: &mut Vec<u8>) {
+        answer.begin_block(out);
+        answer.push_json(&to_raw(&text), out);
+        answer.end_block(out);
+    }
+
+    #[test]
+    fn files_stand_at_their_place_in_the_answer() {
+        let screen = Styles {
+            is_terminal: true,
+            has_color: true,
+            ..Styles::PLAIN
+        };
+        for styles in [Styles::PLAIN, screen] {
+            let mut answer = AnswerText::new(styles, false);
+            let mut out = Vec::new();
+            answer.push_file("[a]", &mut out);
+            answer.push_file("[b]", &mut out);
+            text(&mut answer, "between", &mut out);
+            answer.push_file("[c]", &mut out);
+            answer.end_line(&mut out);
+            let shown = String::from_utf8(out).unwrap();
+            assert_eq!(shown, "[a]\n[b]\n\nbetween\n\n[c]\n", "{styles:?}");
+        }
     }
 }

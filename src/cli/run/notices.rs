@@ -1,11 +1,16 @@
 //! Notices in the output of a run.
 
-use super::view::RunView;
+use super::questions::prompt_view::short;
+use super::view::{ACTIVITY, RunView};
 use crate::cli::args::shared::Format;
 use acpipe_core::hub::{MAY_NOT_ASK, RUN_NOTICES};
 use acpipe_json::value;
+use acpipe_model::cause::last_lines;
 use acpipe_protocol::chunk::Chunk;
 use serde_json::{Value, json};
+
+/// Maximum number of lines of the agent's stderr that are shown when it failed.
+const STDERR_LINES: usize = 10;
 
 impl RunView {
     /// Shows a notice in text output. That the policy did not hold, or may not, is shown in every format and with `--quiet`.
@@ -40,6 +45,28 @@ impl RunView {
         } else if self.shown_warning != words {
             self.print_note(&words);
             self.shown_warning = words;
+        }
+    }
+
+    /// Shows the last lines of the agent's stderr if the agent failed to start or exited.
+    pub(super) fn stderr_of(&mut self, kind: &str, data: &Value) {
+        let starts = data["stage"] == "initialize" || data["stage"] == "spawn";
+        let ended = ["agentStart", "agentExited", "initialize"].contains(&kind);
+        let stderr = data["stderr"].as_str().filter(|_| starts || ended);
+        // With this log level the lines were already logged.
+        if tracing::enabled!(target: "acpipe::agent_stderr", tracing::Level::DEBUG) {
+            return;
+        }
+        let lines = last_lines(stderr.unwrap_or_default(), STDERR_LINES);
+        // A single line is already in the error message.
+        if lines.len() < 2 {
+            return;
+        }
+        self.print_note(
+            "last lines of the agent's stderr (show all of it with --log-level warn,acpipe::agent_stderr=debug):",
+        );
+        for line in lines {
+            self.write_note(&format!("  | {}\n", short(&line, ACTIVITY)));
         }
     }
 }

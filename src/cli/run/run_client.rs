@@ -215,14 +215,14 @@ impl ClientSink for RunClient {
             (RunStep::Prompt, Ok(Reply::Turn(summary))) => {
                 self.output.view.summary(&summary);
                 let view = &mut self.output.view;
-                match calls::late_feedback(&summary, self.interrupted, view) {
-                    Some(words) => {
-                        self.prompt = RunPrompt::of_text(words);
-                        self.turn = format!("{}+", self.turn);
-                        self.output.view.begin(&self.session, &self.turn);
-                        self.advance_to(RunStep::Prompt);
-                    }
-                    None => self.finish(outcome::exit_code(&summary)),
+                if let Some(words) = calls::late_feedback(&summary, self.interrupted, view) {
+                    self.prompt = RunPrompt::of_text(words);
+                    self.turn = format!("{}+", self.turn);
+                    self.output.view.begin(&self.session, &self.turn);
+                    self.advance_to(RunStep::Prompt);
+                } else {
+                    let code = view.exit_code(outcome::exit_code(&summary));
+                    self.finish(code);
                 }
             }
             (RunStep::Prompt, Ok(_)) => {}

@@ -5,9 +5,11 @@ use super::answer::AnswerText;
 use super::outcome;
 use super::questions::prompt_view::short;
 use super::refusals::PolicyRefusals;
+use super::saved_files::SavedFiles;
 use super::streams::Streams;
 use super::unstored::StoreFailures;
 use crate::cli::args::shared::Format;
+use crate::cli::file_label::file_line;
 use crate::cli::progress::ProgressLine;
 use crate::cli::remote_hub::shown_chunk;
 use crate::cli::screen::{ScreenContent, push_escaped};
@@ -15,20 +17,19 @@ use crate::cli::styles::{DIM, HEAD, Styles};
 use acpipe_core::restore_plan::describe_attempts;
 use acpipe_host::{FULL, hand_over};
 use acpipe_json::value;
-use acpipe_model::cause::last_lines;
-use acpipe_model::error::Error;
+use acpipe_model::answer_file::ReceivedFile;
+use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::printable::printable;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire::{Activity, Memory, SessionResult, TurnSummary};
 use anstyle::Style;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::io::Write as _;
+use std::path::Path;
 
 /// Maximum length in characters of a running tool's name or description, and of a line of the agent's stderr.
-const ACTIVITY: usize = 200;
-
-/// Maximum number of lines of the agent's stderr that are shown when it failed.
-const STDERR_LINES: usize = 10;
+pub(super) const ACTIVITY: usize = 200;
 
 /// Formatted output of one run.
 pub struct RunView {
@@ -47,11 +48,13 @@ pub struct RunView {
     /// Warning that was shown last: tools may run without asking.
     pub(super) shown_warning: String,
     /// Last receipt that was shown.
-    receipt: Option<Value>,
+    pub(super) receipt: Option<Value>,
     /// Translator of the turn for `-o agui`.
     events: AguiLines,
     /// Failures of the store of a run that names no session.
     pub(super) unstored: StoreFailures,
+    /// Directory for the files of answers.
+    saved: Option<SavedFiles>,
     /// Summaries of the turns so far, printed at the end with `-o json`.
     summaries: Vec<Value>,
 }
@@ -83,7 +86,25 @@ impl RunView {
             receipt: None,
             events: AguiLines::default(),
             unstored: StoreFailures::default(),
+            saved: None,
             summaries: Vec::new(),
+        }
+    }
+
+    /// Sets the directory of `--save-files`, if it is given.
+    ///
+    /// # Errors
+    /// `storage`: the directory cannot be used.
+    pub fn save_files(&mut self, directory: Option<&Path>) -> Result<(), Error> {
+        self.saved = directory.map(SavedFiles::open).transpose()?;
+        Ok(())
+    }
+
+    /// Returns the exit code of the run; `code` is that of its turn.
+    pub fn exit_code(&self, code: u8) -> u8 {
+        match &self.saved {
+            Some(saved) if code == 0 && saved.has_failed() => ErrorKind::Storage.exit_code(),
+            _ => code,
         }
     }
 
@@ -122,7 +143,7 @@ impl RunView {
         }
     }
 
-    fn write_note(&mut self, line: &str) {
+    pub(super) fn write_note(&mut self, line: &str) {
         self.progress = None;
         if self.streams != Streams::Apart {
             self.answer.end_line(&mut self.out);
@@ -199,62 +220,6 @@ impl RunView {
         }
     }
 
-    /// Shows a receipt within the turn, unless it repeats the one shown: the prompt found the session gone.
-    fn recovered(&mut self, receipt: Value) {
-        if self.receipt.as_ref() == Some(&receipt) {
-            return;
-        }
-        if receipt["memory"] == "lost" {
-            let failed = receipt["failed"].as_array().into_iter().flatten();
-            let failed = failed.map(|attempt| {
-                let [rung, message] =
-                    ["rung", "message"].map(|field| attempt[field].as_str().unwrap_or_default());
-                format!("{rung}: {message}")
-            });
-            let why: Vec<String> = failed.collect();
-            let reinjected = receipt["reinjected"].as_u64().unwrap_or_default();
-            self.lost("the session", &why.join("; "), reinjected);
-        }
-        self.receipt = Some(receipt);
-    }
-
-    /// Shows that the agent has lost its memory of a session.
-    fn lost(&mut self, session: &str, why: &str, reinjected: u64) {
-        let why = match why {
-            "" => "this agent has no session of that id",
-            why => why,
-        };
-        let help = match reinjected {
-            0 => "use --reinject N to send it the end of the stored messages".to_owned(),
-            n => format!("it receives the last {n} characters of the stored messages"),
-        };
-        self.note(&format!(
-            "{session} restarted without the agent's memory ({why}); {help}"
-        ));
-    }
-
-    /// Shows the last lines of the agent's stderr if the agent failed to start or exited.
-    fn stderr_of(&mut self, kind: &str, data: &Value) {
-        let starts = data["stage"] == "initialize" || data["stage"] == "spawn";
-        let ended = ["agentStart", "agentExited", "initialize"].contains(&kind);
-        let stderr = data["stderr"].as_str().filter(|_| starts || ended);
-        // With this log level the lines were already logged.
-        if tracing::enabled!(target: "acpipe::agent_stderr", tracing::Level::DEBUG) {
-            return;
-        }
-        let lines = last_lines(stderr.unwrap_or_default(), STDERR_LINES);
-        // A single line is already in the error message.
-        if lines.len() < 2 {
-            return;
-        }
-        self.print_note(
-            "last lines of the agent's stderr (show all of it with --log-level warn,acpipe::agent_stderr=debug):",
-        );
-        for line in lines {
-            self.write_note(&format!("  | {}\n", short(&line, ACTIVITY)));
-        }
-    }
-
     /// Shows an error before the turn; `summary` is that of a turn that never began.
     pub fn error(&mut self, error: &Error, summary: &TurnSummary) {
         let chunk = Chunk::Error {
@@ -295,12 +260,19 @@ impl RunView {
     /// Shows what a chunk means for people.
     fn content(&mut self, chunk: &Chunk<'_>) {
         match chunk {
-            // A chunk of an endpoint with members that acpipe does not know.
+            // A chunk of an endpoint with members that acpipe does not know, or a file.
             Chunk::Passed(json) => {
-                if let Some(chunk) = shown_chunk(json.0.get().as_bytes()) {
-                    self.content(&chunk);
+                match shown_chunk(json.0.get().as_bytes()) {
+                    Some(Chunk::Passed(file)) => self.file(file.0.get().as_bytes()),
+                    Some(chunk) => self.content(&chunk),
+                    None => {}
                 }
                 return;
+            }
+            Chunk::File { .. } | Chunk::SourceUrl { .. } | Chunk::SourceDocument { .. } => {
+                let mut json = Vec::new();
+                chunk.write(&mut json);
+                self.file(&json);
             }
             Chunk::DataPermission { id, data } => {
                 if let Some(note) = self.refused.decided(id, &value(data.0)) {
@@ -316,6 +288,22 @@ impl RunView {
         }
         if self.format == Format::Text {
             self.text(chunk);
+        }
+    }
+
+    /// Shows a file of the answer, and saves its data if the user wants that; `json` is its chunk.
+    fn file(&mut self, json: &[u8]) {
+        let chunk: Value = serde_json::from_slice(json).unwrap_or_default();
+        let Some(file) = ReceivedFile::of_chunk(&chunk) else {
+            return;
+        };
+        if self.format == Format::Text {
+            self.progress = None;
+            let line = file_line(&file.about, self.stdout);
+            self.answer.push_file(&line, &mut self.out);
+        }
+        if let Some(note) = self.saved.as_mut().and_then(|saved| saved.save(&file)) {
+            self.note(&note);
         }
     }
 
@@ -391,8 +379,19 @@ impl RunView {
     /// Shows the end of the turn.
     pub fn summary(&mut self, summary: &TurnSummary) {
         self.progress = None;
+        let mut summary = Cow::Borrowed(summary);
+        let mut unsaved = None;
+        if let Some(saved) = &mut self.saved {
+            let summary = summary.to_mut();
+            let omitted = summary.omitted.unwrap_or_default().files;
+            unsaved = saved.end_turn(&mut summary.files, omitted);
+        }
+        let summary = &*summary;
         self.keep(summary);
         self.end_line();
+        if let Some(error) = unsaved {
+            self.print_note(&error);
+        }
         self.note_unstored();
         if let Some(note) = self.refused.take() {
             self.note(&note);

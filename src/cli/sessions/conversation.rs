@@ -2,6 +2,8 @@
 
 use crate::cli::columns::one_line;
 use acpipe_core::log::MessageFacts;
+use acpipe_model::answer_file::ReceivedFile;
+use acpipe_protocol::wire::AnswerFile;
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -29,8 +31,7 @@ pub enum Author {
 pub enum ConversationItem {
     Text(String),
     Thought(String),
-    /// Name or type of a file.
-    File(String),
+    File(AnswerFile),
     Tool(ConversationCall),
     /// Entries of a plan, with their states.
     Plan(Vec<(PlanEntryStatus, String)>),
@@ -157,10 +158,8 @@ fn item(part: &Value) -> Option<ConversationItem> {
     match text("type") {
         "text" => some_text(text("text")).map(ConversationItem::Text),
         "reasoning" => some_text(text("text")).map(ConversationItem::Thought),
-        "file" => {
-            let names = [text("filename"), text("mediaType"), "unnamed"];
-            let name = names.into_iter().find(|name| !name.is_empty())?;
-            Some(ConversationItem::File(one_line(name)))
+        "file" | "source-url" | "source-document" => {
+            ReceivedFile::of_chunk(part).map(|file| ConversationItem::File(file.about))
         }
         "data-plan" => {
             let entries = data["entries"].as_array()?.iter();
@@ -303,11 +302,14 @@ mod tests {
             ),
             (
                 json!({"type": "file", "filename": "a.png", "mediaType": "image/png"}),
-                Some(ConversationItem::File("a.png".to_owned())),
-            ),
-            (
-                json!({"type": "file", "mediaType": "image/png"}),
-                Some(ConversationItem::File("image/png".to_owned())),
+                Some(ConversationItem::File(AnswerFile {
+                    media_type: Some("image/png".to_owned()),
+                    name: Some("a.png".to_owned()),
+                    uri: None,
+                    is_link: true,
+                    size: None,
+                    path: None,
+                })),
             ),
             (
                 json!({"type": "data-recovery", "data": {"memory": "kept"}}),

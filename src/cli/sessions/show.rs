@@ -5,6 +5,7 @@ use super::conversation::{
     Author, CallStatus, ConversationCall, ConversationEntry, ConversationItem, PermissionDecision,
 };
 use crate::cli::columns::{clip, one_line, visible};
+use crate::cli::file_label::file_line;
 use crate::cli::markdown::{render, wrapped};
 use crate::cli::styles::{BAD, DIM, GOOD, HEAD, Styles, USER, WARNING};
 use acpipe_core::log::{Log, MessageFacts};
@@ -136,7 +137,7 @@ fn item_text(item: &ConversationItem, role: &Author, styles: Styles) -> String {
             Author::Other(name) => wrapped(text, &format!("{}: ", one_line(name)), styles),
         },
         ConversationItem::Thought(_) => String::new(),
-        ConversationItem::File(name) => format!("[file: {}]\n", styles.shown(name)),
+        ConversationItem::File(file) => file_line(file, styles) + "\n",
         ConversationItem::Tool(call) => tool(call, styles),
         ConversationItem::Plan(entries) => {
             let entries = entries.iter().map(|(progress, text)| {
@@ -247,7 +248,8 @@ mod tests {
             {"type": "data-permission", "data": {"toolCallId": "v", "approved": false, "reason": "refused by you"}},
             {"type": "dynamic-tool", "toolCallId": "w", "toolName": "x", "state": "output-available", "preliminary": true},
             {"type": "data-plan", "data": {"entries": [{"content": "a", "status": "completed"}]}},
-            {"type": "file", "mediaType": "image/png"},
+            {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,aGVsbG8="},
+            {"type": "source-document", "sourceId": "file:///p/out.pdf", "title": "out.pdf", "mediaType": "a/b"},
             {"type": "data-recovery", "data": {"memory": "lost"}},
         ]})
     }
@@ -261,7 +263,7 @@ mod tests {
             [x]: refused\n    refused by you\n\
             [x]: not finished\n\n\
             plan\n[x] a\n\n\
-            [file: image/png]\n\n\
+            [image/png, 5 B]\n\n[out.pdf, a/b] file:///p/out.pdf\n\n\
             --- the agent does not remember the messages above ---\n";
         assert_eq!(message_text(&message(), Styles::PLAIN), want);
     }

@@ -148,6 +148,16 @@ fn message_equals_that_of_the_endpoint_s_own_stream() {
             let transient = json!({"type": "data-progress", "data": 5, "transient": true});
             assert_eq!(turn.of("data-progress"), [&transient]);
             assert_eq!(turn.summary["text"], "let me lookdone");
+            let files = turn.summary["files"].as_array().unwrap().iter();
+            let files: Vec<Value> = files
+                .map(|file| json!([file["name"], file["uri"], file["size"]]))
+                .collect();
+            let wanted = [
+                json!(["H", "https://h/", null]),
+                json!(["d.txt", "d", null]),
+                json!([null, null, 1]),
+            ];
+            assert_eq!(files, wanted);
             let calls = turn.summary["toolCalls"].as_array().unwrap().iter();
             let names: Vec<&Value> = calls.map(|call| &call["name"]).collect();
             assert_eq!(names, ["look", "d", "look"]);

@@ -1428,6 +1428,11 @@ class TurnSummary(Model, kw_only=True):
     last attempt; if that attempt produced only a transient error, the error's message in `errors`.
     """
 
+    files: list[AnswerFile]
+    """Files of the answer in the order in which they came: images, audio, embedded resources and links, without their
+    data, which the chunks have. If the prompt was sent again, those of the last attempt.
+    """
+
     stop_reason: str
     """Stop reason as the agent reported it; `error` if the turn failed."""
 
@@ -1492,6 +1497,28 @@ class TurnSummary(Model, kw_only=True):
     """
 
 
+class AnswerFile(Model, kw_only=True):
+    """A file of an answer: data that the agent sent, or a link to a file."""
+
+    media_type: str | None
+    """Media type, such as `image/png`. `null` if the agent gives none."""
+
+    name: str | None
+    """Name that the agent gives, otherwise the last part of `uri`. `null` without both."""
+
+    uri: str | None
+    """Target of a link; for data, the URI under which the agent knows it. `null` if it gives none."""
+
+    is_link: bool
+    """`true` if the agent sent only a link to the file, `false` if it sent the data."""
+
+    size: int | None
+    """Size of the data in bytes. For a link, the size that the agent states, `null` if it states none."""
+
+    path: str | None = None
+    """Path of the file to which `acpipe run --save-files` wrote the data. Absent everywhere else, and for a link."""
+
+
 class ToolCall(Model, kw_only=True):
     """A tool call in a summary."""
 
@@ -1543,7 +1570,7 @@ class TokenUsage(Model, kw_only=True):
 
 
 class Omitted(Model, kw_only=True):
-    """Number of bytes that a summary omits. Text, arguments and results are limited to 4 MiB each."""
+    """Data that a summary omits. Text, files, arguments and results are limited to 4 MiB each."""
 
     text: int
     """Bytes cut off the end of `text`."""
@@ -1553,6 +1580,9 @@ class Omitted(Model, kw_only=True):
 
     results: int
     """Bytes cut off the ends of `toolResults[].result`."""
+
+    files: int
+    """Number of files left out at the end of `files`."""
 
 
 class CancelResult(Model, kw_only=True):

@@ -31,6 +31,7 @@ pub fn summarize(
 ) -> TurnSummary {
     let (text, omitted_text) = running.turn.take_text();
     let text = running.attempts.answer(text);
+    let (files, omitted_files) = running.turn.files().after(running.attempts.files_before());
     let turn = &running.turn;
     let errors = errors(ending);
     let (tool_calls, arguments) = turn.tool_calls();
@@ -39,6 +40,7 @@ pub fn summarize(
         text: omitted_text,
         arguments,
         results,
+        files: omitted_files,
     };
     let mut tools_used: Vec<String> = Vec::new();
     for call in &tool_calls {
@@ -52,6 +54,7 @@ pub fn summarize(
         turn_id: running.turn_id.clone(),
         message_id: Some(turn.message_id().to_owned()),
         text,
+        files,
         stop_reason: stop_reason(ending),
         finish_reason: finish_reason(ending),
         is_error: !errors.is_empty(),
@@ -89,6 +92,7 @@ pub fn unstarted_summary(
         turn_id: turn.to_owned(),
         message_id: None,
         text: String::new(),
+        files: Vec::new(),
         stop_reason: "error".to_owned(),
         finish_reason: "error".to_owned(),
         is_error: true,

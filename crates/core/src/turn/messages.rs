@@ -1,8 +1,44 @@
 //! Messages of a turn: the text of the answer, and whether there is output for the user.
 
 use super::SUMMARY_LIMIT;
-use acpipe_json::{JsonStr, Surrogates};
+use acpipe_json::{JsonStr, Surrogates, size};
+use acpipe_model::answer_file::answer_file;
 use acpipe_model::event::{MessagePiece, MessageRole};
+use acpipe_protocol::wire::AnswerFile;
+
+/// Files of the answer, of limited size.
+#[derive(Debug, Default)]
+pub struct AnswerFiles {
+    all: Vec<AnswerFile>,
+    /// Size of `all` in a summary, in bytes.
+    size: usize,
+    /// Number of files that came after those of `all`.
+    omitted: usize,
+}
+
+impl AnswerFiles {
+    /// Adds a file, unless there are too many.
+    pub fn push(&mut self, file: AnswerFile) {
+        self.size += size(&file);
+        if self.size > SUMMARY_LIMIT {
+            self.omitted += 1;
+        } else {
+            self.all.push(file);
+        }
+    }
+
+    /// Returns the number of files that came, including those that were not kept.
+    pub fn count(&self) -> usize {
+        self.all.len() + self.omitted
+    }
+
+    /// Returns the files without those that came first, and the number of files that were not kept.
+    pub fn after(&self, first: usize) -> (Vec<AnswerFile>, u64) {
+        let files = self.all.get(first..).unwrap_or_default().to_vec();
+        let omitted = self.omitted.min(self.count().saturating_sub(first));
+        (files, omitted as u64)
+    }
+}
 
 #[derive(Debug, Default)]
 pub struct Messages {
@@ -14,6 +50,7 @@ pub struct Messages {
     /// Bytes of text that are not kept.
     omitted: u64,
     surrogates: Surrogates,
+    files: AnswerFiles,
     /// The agent's ids of its messages.
     ids: Vec<String>,
 }
@@ -75,6 +112,21 @@ impl Messages {
     pub fn content(&mut self, piece: &MessagePiece<'_>) {
         self.end_text();
         self.has_output |= piece.role != MessageRole::User;
+        if piece.role == MessageRole::Answer
+            && let Some(file) = answer_file(&piece.content)
+        {
+            self.files.push(file);
+        }
+    }
+
+    /// Takes a file of a chunk that is passed on unchanged.
+    pub fn passed_file(&mut self, file: AnswerFile) {
+        self.has_output = true;
+        self.files.push(file);
+    }
+
+    pub fn files(&self) -> &AnswerFiles {
+        &self.files
     }
 
     /// Ends the text: half of a surrogate pair at its end is replaced.
@@ -115,4 +167,31 @@ impl Messages {
 
 fn is_blank(text: JsonStr<'_>) -> bool {
     text.decode().trim().is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_over_the_limit_are_counted() {
+        let file = |name: String| AnswerFile {
+            media_type: None,
+            name: Some(name),
+            uri: None,
+            is_link: false,
+            size: None,
+            path: None,
+        };
+        let mut files = AnswerFiles::default();
+        files.push(file("first".to_owned()));
+        files.push(file("second".to_owned()));
+        files.push(file("x".repeat(SUMMARY_LIMIT)));
+        // It would fit, but those that are kept are the first ones.
+        files.push(file("last".to_owned()));
+        assert_eq!(files.count(), 4);
+        let (kept, omitted) = files.after(1);
+        assert_eq!((kept, omitted), (vec![file("second".to_owned())], 2));
+        assert_eq!(files.after(3), (Vec::new(), 1));
+    }
 }

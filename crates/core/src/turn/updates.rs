@@ -1,7 +1,8 @@
 //! Handling of updates, in the order in which the agent reports them.
 
 use super::{Turn, TurnEvent, TurnView};
-use acpipe_json::JsonStr;
+use acpipe_json::{JsonStr, value};
+use acpipe_model::answer_file::ReceivedFile;
 use acpipe_model::event::{MessagePiece, MessageRole, Original, Update};
 use acpipe_protocol::ui_chunk::UiChunk;
 use serde_json::value::RawValue;
@@ -184,6 +185,13 @@ impl Turn {
             ("text-delta" | "reasoning-delta", Some(text)) => {
                 self.begun = true;
                 self.messages.passed(text, kind == "text-delta");
+            }
+            ("file" | "source-url" | "source-document", _) => {
+                self.begun = true;
+                self.attempt.shown = true;
+                if let Some(file) = ReceivedFile::of_chunk(&value(json)) {
+                    self.messages.passed_file(file.about);
+                }
             }
             ("message-metadata" | "start-step" | "reset-step", _) => {}
             _ if chunk.is_transient() || kind.ends_with("-start") || kind.ends_with("-end") => {}

@@ -23,6 +23,10 @@ pub struct TurnSummary {
     /// text of the last attempt; if that attempt produced only a transient error, the error's message in
     /// `errors`.
     pub text: String,
+    /// Files of the answer in the order in which they came: images, audio, embedded resources and links, without their
+    /// data, which the chunks have. If the prompt was sent again, those of the last attempt.
+    #[serde(default)]
+    pub files: Vec<AnswerFile>,
     /// Stop reason as the agent reported it; `error` if the turn failed.
     pub stop_reason: String,
     /// Finish reason of the AI SDK: `stop`, `length`, `content-filter`, `error` or `other`.
@@ -72,7 +76,27 @@ pub struct TurnSummary {
     pub acp: Option<Arc<str>>,
 }
 
-/// Number of bytes that a summary omits. Text, arguments and results are limited to 4 MiB each.
+/// A file of an answer: data that the agent sent, or a link to a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AnswerFile {
+    /// Media type, such as `image/png`. `null` if the agent gives none.
+    pub media_type: Option<String>,
+    /// Name that the agent gives, otherwise the last part of `uri`. `null` without both.
+    pub name: Option<String>,
+    /// Target of a link; for data, the URI under which the agent knows it. `null` if it gives none.
+    pub uri: Option<String>,
+    /// `true` if the agent sent only a link to the file, `false` if it sent the data.
+    pub is_link: bool,
+    /// Size of the data in bytes. For a link, the size that the agent states, `null` if it states none.
+    pub size: Option<u64>,
+    /// Path of the file to which `acpipe run --save-files` wrote the data. Absent everywhere else, and for a link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+/// Data that a summary omits. Text, files, arguments and results are limited to 4 MiB each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -83,6 +107,9 @@ pub struct Omitted {
     pub arguments: u64,
     /// Bytes cut off the ends of `toolResults[].result`.
     pub results: u64,
+    /// Number of files left out at the end of `files`.
+    #[serde(default)]
+    pub files: u64,
 }
 
 /// An error of a turn.

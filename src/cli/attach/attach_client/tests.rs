@@ -106,3 +106,19 @@ fn prompt_whose_turn_is_stored_is_not_shown_again() {
     let shown = stdout(&mut following("stored"));
     assert!(!shown.contains("hello"), "{shown}");
 }
+
+#[test]
+fn files_of_the_answer_are_lines() {
+    let mut client = following("before");
+    for next in [
+        json!({"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,aGVsbG8="}),
+        json!({"type": "source-document", "sourceId": "file:///p/a.pdf", "title": "A \"b\"", "mediaType": "a/b"}),
+    ] {
+        chunk(&mut client, &next);
+    }
+    let shown = stdout(&mut client);
+    assert!(
+        shown.ends_with("[image/png, 5 B]\n[A \"b\", a/b] file:///p/a.pdf\n"),
+        "{shown:?}"
+    );
+}

@@ -1,6 +1,7 @@
 //! A session as one HTML page that loads nothing. Text of users and agents is untrusted: it is escaped, HTML in Markdown
 //! is shown as text, and the content security policy allows no script and no resource.
 
+use crate::cli::file_label::{file_facts, file_target};
 use crate::cli::sessions::age::exact;
 use crate::cli::sessions::conversation::{
     Author, ConversationCall, ConversationEntry, ConversationItem,
@@ -75,8 +76,11 @@ fn write_item(item: &ConversationItem, role: &Author, out: &mut dyn Write) -> io
                 "<details><summary>Thoughts</summary>\n{text}\n</details>"
             )
         }
-        ConversationItem::File(name) => {
-            writeln!(out, "<p class=\"note\">File: {}</p>", escaped(name))
+        ConversationItem::File(file) => {
+            let facts = [Some(file_facts(file)), file_target(file)];
+            let facts: Vec<String> = facts.into_iter().flatten().collect();
+            let facts = escaped(&facts.join(" "));
+            writeln!(out, "<p class=\"note\">File: {facts}</p>")
         }
         ConversationItem::Tool(call) => tool(call, out),
         ConversationItem::Plan(entries) => {

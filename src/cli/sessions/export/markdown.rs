@@ -2,6 +2,7 @@
 
 use super::html::escaped;
 use crate::cli::columns::one_line;
+use crate::cli::file_label::{file_facts, file_target};
 use crate::cli::sessions::age::exact;
 use crate::cli::sessions::conversation::{
     Author, ConversationCall, ConversationEntry, ConversationItem, PlanEntryStatus,
@@ -46,7 +47,11 @@ fn write_item(item: &ConversationItem, role: &Author, out: &mut dyn Write) -> io
             Ok(())
         }
         ConversationItem::Thought(text) => folded("Thoughts", &closed(text), out),
-        ConversationItem::File(name) => writeln!(out, "File: {}", code(name)),
+        ConversationItem::File(file) => {
+            let facts = [Some(file_facts(file)), file_target(file)];
+            let facts: Vec<String> = facts.iter().flatten().map(|fact| code(fact)).collect();
+            writeln!(out, "File: {}", facts.join(" "))
+        }
         ConversationItem::Tool(call) => tool(call, out),
         ConversationItem::Plan(entries) => {
             writeln!(out, "**Plan**\n")?;

@@ -4,6 +4,7 @@ use super::fixture::{A, Fixture};
 use crate::hub::HubCx;
 use crate::store::MemoryStore;
 use crate::testing::{SettingsBuilder, line};
+use acpipe_model::answer_file::ReceivedFile;
 use acpipe_policy::Mode;
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -116,6 +117,56 @@ fn plans_notices_and_user_text_have_chunks() {
     assert_eq!(turn.one("data-compaction")["id"], "c1");
     // The user's text is not part of the answer.
     assert_eq!(turn.summary["text"], "xy");
+}
+
+/// The files of an answer without text are its output, and the summary describes them as its chunks do.
+#[test]
+fn answer_without_text_has_its_files_in_the_summary() {
+    let file =
+        |role: &str, block: &Value| update(&json!({"sessionUpdate": role, "content": block}));
+    let image = json!({"type": "image", "mimeType": "image/png", "data": "aGVsbG8="});
+    let blocks = [
+        image.clone(),
+        json!({"type": "image", "mimeType": "image/png", "data": "aGk=", "uri": "file:///tmp/shot.png"}),
+        json!({"type": "resource", "resource": {"uri": "mem:///a/x.bin", "blob": "AAAA"}}),
+        json!({"type": "resource", "resource": {"uri": "file:///a/n.txt", "mimeType": "text/x", "text": "h\u{e9}"}}),
+        json!({"type": "resource_link", "uri": "file:///data/out.pdf", "name": "Report", "size": 12, "mimeType": "a/b"}),
+        json!({"type": "resource_link", "uri": "https://x.org/page", "name": "Page", "mimeType": "text/html"}),
+        json!({"type": "resource_link", "uri": "data:text/x,a%20b", "name": "n"}),
+    ];
+    let shown = blocks
+        .iter()
+        .map(|block| file("agent_message_chunk", block));
+    let others = ["agent_thought_chunk", "user_message_chunk"];
+    let others = others.map(|role| file(role, &image));
+    let turn = play(&shown.chain(others).collect::<Vec<_>>());
+    assert_eq!(turn.summary["errors"], json!([]));
+    let files = turn.summary["files"].as_array().unwrap();
+    let facts = |file: &Value| {
+        let facts = ["mediaType", "name", "uri", "isLink", "size"];
+        Value::from(facts.map(|fact| file[fact].clone()).to_vec())
+    };
+    assert_eq!(
+        Value::from(files.iter().map(facts).collect::<Vec<_>>()),
+        json!([
+            ["image/png", null, null, false, 5],
+            ["image/png", "shot.png", "file:///tmp/shot.png", false, 2],
+            [
+                "application/octet-stream",
+                "x.bin",
+                "mem:///a/x.bin",
+                false,
+                3
+            ],
+            ["text/x", "n.txt", "file:///a/n.txt", false, 3],
+            ["a/b", "Report", "file:///data/out.pdf", true, 12],
+            ["text/html", "Page", "https://x.org/page", true, null],
+            ["text/x", "n", null, false, 3],
+        ])
+    );
+    let chunks = turn.chunks.iter().filter_map(ReceivedFile::of_chunk);
+    let chunks: Vec<_> = chunks.map(|file| json!(file.about)).collect();
+    assert_eq!(chunks, *files);
 }
 
 #[test]

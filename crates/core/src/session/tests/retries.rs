@@ -3,7 +3,9 @@
 use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::retry::RETRY_PAUSE;
-use On::{AgentLost, Answer, Cancel, Ensure, Prompt, PromptRetry, Read, Refuse, Stop, Text, Wait};
+use On::{
+    AgentLost, Answer, Cancel, Ensure, Prompt, PromptRetry, Read, Refuse, Stop, Text, Update, Wait,
+};
 use acpipe_protocol::wire::Strategy;
 use serde_json::json;
 use std::time::Duration;
@@ -144,6 +146,18 @@ fn turn_with_output_is_not_retried() {
             ],
         ),
     ]);
+}
+
+/// A file is output, as text is: the prompt is not sent again after it.
+#[test]
+fn turn_with_a_file_is_not_retried() {
+    let mut t = Fixture::live(all());
+    t.on(&PromptRetry("hi"));
+    t.on(&Update(json!({"sessionUpdate": "agent_message_chunk",
+        "content": {"type": "image", "mimeType": "image/png", "data": "aGk="}})));
+    let output = [t.on(&OVERLOADED), t.on(&Read)].concat();
+    let end = "reply 2 turn error session".to_owned();
+    assert!(output.contains(&end), "{output:?}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::{ChunkSink, other, user_message};
 use crate::deltas::{Deltas, delta_chunk};
 use acpipe_json::{JsonStr, Members, Raw, Surrogates, merge, to_raw, value};
+use acpipe_model::answer_file::last_part;
 use acpipe_model::event::{Content, MessagePiece, MessageRole, Original, TextRun};
 use acpipe_protocol::chunk::{Chunk, Named};
 use serde_json::Value;
@@ -305,8 +306,7 @@ fn document(
     about: Option<&RawValue>,
     sink: &mut impl ChunkSink,
 ) {
-    let last = || uri.rsplit('/').find(|s| !s.is_empty()).unwrap_or(uri);
-    let title = name.unwrap_or_else(last);
+    let title = name.unwrap_or_else(|| last_part(uri));
     sink.chunk(&Chunk::SourceDocument {
         source_id: uri,
         media_type: media_type.unwrap_or("application/octet-stream"),
