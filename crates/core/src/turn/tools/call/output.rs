@@ -135,7 +135,7 @@ mod tests {
             ("[]".to_owned(), false),
             (format!("[{text}, {text}]"), false),
             (format!(r#"[{text},{{"type":"diff","path":"a"}}]"#), false),
-            (text.replace(r#"}}"#, r#","annotations":{}}}"#), false),
+            (text.replace("}}", r#","annotations":{}}}"#), false),
             (
                 format!("[{}]", text.replace(r#""text":"a\n\u00e9""#, r#""text":7"#)),
                 false,
