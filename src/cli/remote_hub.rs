@@ -147,6 +147,7 @@ impl DaemonHub {
         self.requests.remove(&number);
         let by = match (&*params.by, params.client) {
             ("otherClient", client) => DecisionSource::OtherClient(client.unwrap_or_default()),
+            ("message", _) => DecisionSource::Message,
             ("timeout", _) => DecisionSource::Timeout(None),
             ("agent", _) => DecisionSource::Agent,
             ("cancel", _) => DecisionSource::Cancel,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { enterChat, image, join, pageTest, PHONE, send, shown, turnEnd } from './harness.mjs';
+import { enterChat, image, join, pageTest, PHONE, send, server, shown, turnEnd } from './harness.mjs';
+import { isMock } from './server.mjs';
 
 pageTest('permission_dialog_offers_the_options_of_the_agent', async (windows) => {
   const page = await enterChat(windows);
@@ -92,3 +93,36 @@ pageTest('answer_of_a_second_window_closes_the_dialog_and_names_the_window', asy
   await shown(phone, 'Answer: always.').waitFor();
   assert.equal(await phone.getByRole('article').count(), 2);
 });
+
+pageTest('message_instead_of_an_answer_refuses_the_request', async (windows) => {
+  const page = await enterChat(windows);
+  const phone = await join(windows, page, PHONE);
+  await send(page, 'ask me first');
+  await phone.getByRole('dialog', { name: 'Permission needed' }).waitFor();
+  const dialog = page.getByRole('dialog', { name: 'Permission needed' });
+  await dialog.getByRole('button', { name: 'Decide later' }).click();
+  await page.getByRole('button', { name: 'Answer' }).waitFor();
+  await send(page, 'think first');
+  await phone.getByRole('dialog').waitFor({ state: 'detached' });
+  server.openGate('after the thought');
+  await shown(page, 'I would call it').waitFor();
+  await turnEnd(page);
+  assert.equal(await page.getByRole('button', { name: 'Answer' }).count(), 0);
+  const tool = page.getByRole('region', { name: 'Tool: cargo test --lib' });
+  await tool.getByText('because the user sent a new message').waitFor();
+  assert.equal(await tool.locator('.state').textContent(), 'refused');
+  assert.equal(await page.getByRole('article').count(), 4, 'two messages of the user, two answers');
+});
+
+// A real acpipe does not get another answer at the moment of the click.
+if (isMock) {
+  pageTest('answer_after_that_of_another_client_says_so', async (windows) => {
+    const page = await enterChat(windows);
+    await send(page, 'ask another first');
+    await page.getByRole('dialog').getByRole('button', { name: 'Allow once' }).click();
+    await page.getByText('Your answer came too late. Answered by the terminal.').waitFor();
+    await turnEnd(page);
+    const tool = page.getByRole('region', { name: 'Tool: cargo test --lib' });
+    assert.match(await tool.locator('.decision').textContent(), /^Refused by the terminal/);
+  });
+}

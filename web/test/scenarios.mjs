@@ -54,9 +54,9 @@ const NEW_FILE = OLD_FILE.replace('answer: Duration::from_secs(60)', 'answer: Du
 
 const TESTS = { toolName: 'bash', title: 'cargo test --lib', kind: 'execute', input: { command: 'cargo test --lib' } };
 
-async function askForTests(turn) {
+async function askForTests(turn, extra = {}) {
   turn.tool('call-1', TESTS);
-  const { approved, chosen } = await turn.permission('call-1', TESTS, OPTIONS, { command: 'cargo test --lib' });
+  const { approved, chosen } = await turn.permission('call-1', TESTS, OPTIONS, { command: 'cargo test --lib', ...extra });
   if (approved) turn.toolOutput('call-1', { rawOutput: 'test result: ok. 12 passed' });
   turn.text(`Answer: ${chosen}.`);
 }
@@ -111,7 +111,10 @@ const scenarios = {
     turn.text('The test is next.');
   },
 
-  'ask me first': askForTests,
+  'ask me first': (turn) => askForTests(turn),
+
+  /** The mock server has another client answer before the window. */
+  'ask another first': (turn) => askForTests(turn, { answeredBefore: { outcome: { outcome: 'selected', optionId: OPTIONS.at(-1).optionId } } }),
 
   async 'ask me something'(turn) {
     const { action, content } = await turn.question({

@@ -762,8 +762,11 @@ export interface UiMessage {
  * - `queue`: The prompt is queued behind the earlier ones. If the queue is full (32 prompts, or 16 MiB together),
  * the call fails with `overloaded`.
  * - `reject`: The call fails with `busy`.
+ * - `redirect`: The prompt is queued, and is the user's answer to what the running turn waits for: the open permission requests
+ * and questions that this client can answer are refused (`by: "message"`), also those that the agent sends until
+ * its turn ends. Without such a request it is like `queue`.
  */
-export type PromptWhenBusy = "queue" | "reject";
+export type PromptWhenBusy = "queue" | "reject" | "redirect";
 
 /**
  * Parameters of `execute`, which runs one turn in a session of its own. The session is not stored, and it is
@@ -2265,7 +2268,8 @@ export interface CancelRequestParams {
   id: string;
   /**
    * Cause: `timeout`, `agent` (withdrawn), `cancel` (the turn was cancelled), `end` (the turn, the session
-   * or the agent ended), or `otherClient` (another client answered the same question).
+   * or the agent ended), `message` (the user sent a new message instead of an answer), or `otherClient` (another
+   * client answered the same question).
    */
   by: string;
   /** With `otherClient`: the client that answered. Absent otherwise. */

@@ -46,6 +46,7 @@ function open(way, major, { id = randomUUID(), messages = [] } = {}) {
   const network = new AbortController();
   const send = (url, init) => fetch(url, { ...init, signal: AbortSignal.any([network.signal, ...(init?.signal ? [init.signal] : [])]) });
   const state = new State();
+  const notices = [];
   state.messages = messages;
   const chat = new Chat({
     id,
@@ -53,9 +54,11 @@ function open(way, major, { id = randomUUID(), messages = [] } = {}) {
     transport: way.transport(send),
     generateId: randomUUID,
     sendAutomaticallyWhen: sdk.lastAssistantMessageIsCompleteWithApprovalResponses,
+    onData: ({ type, data }) => type === 'data-notice' && notices.push(data),
     onError: () => {},
   });
   return Object.assign(chat, {
+    notices,
     until: (test) => state.until(test),
     loseNetwork: () => network.abort(new TypeError('network lost')),
     isValid: async () => (await sdk.safeValidateUIMessages({ messages: chat.messages })).success,
@@ -157,6 +160,30 @@ const SCENARIOS = {
     assert.equal(data.approved, false);
   },
 
+  async 'message instead of an answer refuses the call'(way, major) {
+    const chat = open(way, major);
+    const sent = chat.sendMessage({ text: 'go' });
+    // The page of major 5 has no approvals, and its stream stays open.
+    if (major === 5) await chat.until(({ messages }) => messages.at(-1)?.parts.some(({ type }) => type === 'data-permission'));
+    else await sent;
+    const late = toolOf(chat).approval?.id;
+    const next = open(way, major, { id: chat.id, messages: structuredClone(chat.messages) });
+    await next.sendMessage({ text: 'never mind' });
+    await sent;
+    assert.deepEqual(said(next.messages).slice(-2), ['user: never mind', 'assistant: never mind']);
+    assert.equal(next.status, 'ready');
+    if (major === 5) return;
+    // The tab of before still has its buttons.
+    if (way.post) {
+      const response = await way.post(chat.id, 'approval', { approvalId: late, approved: true });
+      assert.equal(response.status, 409);
+      assert.match(await response.text(), /not open any more: refused because the user sent a new message/);
+    }
+    await chat.addToolApprovalResponse({ id: late, approved: true });
+    await chat.until((state) => state.status === 'ready' && /^output-(denied|error)$/.test(toolOf(state).state));
+    assert.deepEqual(chat.notices.map(({ title }) => title), ['The answer came too late']);
+  },
+
   async 'cancel ends an answer that waits for the user'(way, major) {
     const chat = open(way, major);
     await chat.sendMessage({ text: 'go' });
@@ -240,11 +267,34 @@ const SCRIPTS = {
   'answer of another tab is shown after the own one': runs(say('before '), ASK, { echoAnswer: true }, end()),
   'option of the agent is chosen': runs(say('before '), ASK, { echoAnswer: true }, end()),
   'answer is resumed by another tab': runs(say('a'), WAIT, say('b'), end()),
+  'message instead of an answer refuses the call': runs(say('before '), ASK, { echoAnswer: true }, end()),
   'cancel ends an answer that waits for the user': runs(say('before '), ASK, end('cancelled')),
   'cancel ends the answer of another tab': runs(say('a'), { wait: 'session/cancel' }, end('cancelled')),
   'stop cancels the turn': runs(say('a'), { wait: 'session/cancel' }, end('cancelled')),
   'approvals are sent with the next request': { 'session/prompt': [turn('completed'), turn('failed')] },
 };
+
+test('message that waits for an answer says so', async () => {
+  // The message comes before the question, so it is no answer to it.
+  const world = new World(runs(say('a'), WAIT, ASK, say('b'), end()));
+  const client = await world.start({ permissions: 'ask' });
+  const way = { transport: () => new ClientChatTransport(client) };
+  const first = open(way, 7);
+  const sent = first.sendMessage({ text: 'go' });
+  await first.until(shows('a'));
+  const isQueued = new Promise((resolve) => client.on('session/state', ({ queue }) => queue.length > 0 && resolve()));
+  const second = open(way, 7, { id: first.id });
+  const waits = second.sendMessage({ text: 'next' });
+  await isQueued;
+  // The agent continues once it gets another session.
+  await open(way, 7).sendMessage({ text: 'other' });
+  await sent;
+  await first.addToolApprovalResponse({ id: toolOf(first).approval.id, approved: true });
+  await waits;
+  assert.deepEqual(said(second.messages), ['user: next', 'assistant: next']);
+  assert.deepEqual(second.notices.map(({ title }) => title), ['The message waits']);
+  assert.match(second.notices[0].description, /waiting for the client's answer to "/);
+});
 
 for (const major of [7, 6, 5]) {
   for (const [name, make] of Object.entries(WAYS)) {

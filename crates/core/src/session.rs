@@ -60,6 +60,7 @@ pub use approvals::Approvals;
 pub use caller_settings::CallerSettings;
 pub use conversation::{Conversation, Stage};
 pub use decisions::Decisions;
+pub use decisions::new_message::answer_with_message;
 pub use decisions::questions::denies_question;
 pub use decisions::unapproved_runs::{MAY_HAVE_RUN, RAN_UNAPPROVED, RUN_NOTICES};
 use host_calls::HostCalls;

@@ -11,6 +11,7 @@ mod windows;
 use super::process_settings::ProcessSettings;
 use acpipe_dialects::claude::CLAUDE;
 use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::secret::shown_words;
 use acpipe_model::transport::{Fallback, ProcessSpec};
 use acpipe_protocol::wire::{FoundBy, PassedOver, Program, Protocol};
 pub use login::LoginShell;
@@ -297,6 +298,13 @@ impl<'a> CommandSearch<'a> {
     /// Builds the error with its remedy; `login` is the result of asking the login shell, if it was asked.
     fn explain(&self, missing: &Missing, login: &str) -> Error {
         let command = &self.spec.command;
+        // A whole line in place of the program may have a secret option.
+        let is_line = command.trim().contains(char::is_whitespace);
+        let shown_command = if is_line {
+            shown_words(command)
+        } else {
+            command.clone()
+        };
         // For Claude, `given` is set only by the variable.
         let by_variable = if self.is_claude && self.given.is_some() {
             claude::ADVICE
@@ -327,17 +335,19 @@ impl<'a> CommandSearch<'a> {
                     let known = self.files.iter().filter(known).count();
                     claude::missing(self.own.len() + self.more.len(), login, known)
                 } else {
-                    let advice = if command.trim().contains(char::is_whitespace) {
-                        format!("it is read as one word; remove the quotes (-- {command})")
+                    let advice = if is_line {
+                        format!("it is read as one word; remove the quotes (-- {shown_command})")
                     } else {
                         "install it, or pass its path".to_owned()
                     };
-                    format!("cannot start agent `{command}`: not found in PATH{login}; {advice}")
+                    format!(
+                        "cannot start agent `{shown_command}`: not found in PATH{login}; {advice}"
+                    )
                 };
                 (ErrorKind::AgentNotFound, message)
             }
         };
-        let error = Error::new(kind, message).with("command", command.as_str());
+        let error = Error::new(kind, message).with("command", shown_command.as_str());
         if self.given.is_some() {
             return error;
         }

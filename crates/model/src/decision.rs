@@ -43,6 +43,8 @@ pub enum DecisionSource {
     Policy(String),
     /// The client, or its user.
     Client,
+    /// A message that the user sent instead of an answer.
+    Message,
     /// Another client than the one that is notified of the decision.
     OtherClient(DecidingClient),
     /// A timeout, with the policy's rule for that case, if there is one.
@@ -60,6 +62,7 @@ impl DecisionSource {
         match self {
             Self::Policy(_) => "policy",
             Self::Client => "client",
+            Self::Message => "message",
             Self::OtherClient(_) => "otherClient",
             Self::Timeout(_) => "timeout",
             Self::Agent => "agent",
@@ -73,6 +76,7 @@ impl DecisionSource {
             Self::Policy(rule) | Self::Timeout(Some(rule)) => Some(rule),
             Self::Timeout(None)
             | Self::Client
+            | Self::Message
             | Self::OtherClient(_)
             | Self::Agent
             | Self::Cancel
@@ -84,6 +88,7 @@ impl DecisionSource {
         match self {
             Self::Policy(rule) => format!("by policy ({rule})"),
             Self::Client => "by the client".to_owned(),
+            Self::Message => "because the user sent a new message".to_owned(),
             Self::OtherClient(_) => "by another client".to_owned(),
             Self::Timeout(None) => "because no client answered in time".to_owned(),
             Self::Timeout(Some(rule)) => format!("because no client answered in time ({rule})"),

@@ -9,7 +9,7 @@ use acpipe_core::agent_definition::AgentDefinition;
 use acpipe_core::builtin_definition::builtin_definition;
 use acpipe_model::builtin_agents;
 use acpipe_model::http::shown_url;
-use acpipe_model::secret::shown_arguments;
+use acpipe_model::secret::{shown_arguments, shown_words};
 use acpipe_protocol::wire::{AgentSource, Program, Protocol};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -112,6 +112,10 @@ fn shown_command(agent: &AgentDefinition) -> Cow<'_, str> {
     let command = &agent.spec.command;
     if agent.spec.protocol.is_http() {
         return shown_url(command).into();
+    }
+    if command.contains(char::is_whitespace) {
+        // A whole line in place of the program, by mistake.
+        return shown_words(command).into();
     }
     Cow::Borrowed(command)
 }

@@ -6,6 +6,7 @@ use super::participants::Participants;
 use super::target::{AttachTarget, running_or_newest};
 use super::turn_step::TurnStep;
 use crate::cli::remote_hub::shown_chunk;
+use crate::cli::run::calls::wait_note;
 use crate::cli::run::questions::TerminalQuestions;
 use crate::cli::run::receipt_notes::show_receipt_notes;
 use crate::cli::run::view::RunView;
@@ -263,7 +264,7 @@ impl AttachClient {
                 timeout_ms: None,
                 elapsed_ms: 0,
                 context: Box::default(),
-                when_busy: wire::PromptWhenBusy::default(),
+                when_busy: wire::PromptWhenBusy::Redirect,
             }));
         }
     }
@@ -403,7 +404,14 @@ impl ClientSink for AttachClient {
             }
             Notice::UserMessage(p) if self.step == AttachStep::Follow => self.show_prompt(p),
             Notice::UserMessage(p) => self.early_prompts.push(Arc::clone(p)),
-            Notice::Activity(p) => self.view.activity(p.activity.as_ref()),
+            Notice::Activity(p) if p.waiting_for.is_none() => {
+                self.view.activity(p.activity.as_ref());
+            }
+            Notice::Activity(_) => {
+                if let Some(note) = wait_note(notice, self.questions.is_open()) {
+                    self.view.wait_note(note);
+                }
+            }
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use super::approvals::ApprovalAnswer;
 use super::client::NeutralClient;
 use super::failure::HttpFailure;
-use super::incoming::{Ask, QuestionDecision};
+use super::incoming::{Ask, DecidedPart, QuestionDecision};
 use super::messages::json_response;
 use super::request::{json_body, too_many};
 use super::state::ServerState;
@@ -17,8 +17,12 @@ use axum::http::{Request, StatusCode};
 use axum::response::Response;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+
+/// Number of messages before the last one in which the decision of a question is searched.
+const SEARCHED: u32 = 20;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -106,6 +110,30 @@ pub async fn post_cancel(
     Ok(json_response(&result))
 }
 
+#[derive(Deserialize)]
+struct NewestMessage {
+    message: Option<DecidedMessage>,
+}
+
+#[derive(Deserialize)]
+struct EarlierMessages {
+    messages: Vec<DecidedMessage>,
+}
+
+#[derive(Deserialize)]
+struct DecidedMessage {
+    id: String,
+    #[serde(default)]
+    parts: Vec<Box<RawValue>>,
+}
+
+impl DecidedMessage {
+    fn reason(&self, question: &str) -> Option<String> {
+        let mut parts = self.parts.iter();
+        parts.find_map(|part| DecidedPart::reason(part.get(), question))
+    }
+}
+
 async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<T, HttpFailure> {
     let body = json_body(request).await?;
     let text = std::str::from_utf8(&body)
@@ -123,10 +151,34 @@ async fn open_question(
 ) -> Result<Ask, HttpFailure> {
     client.attach(session, None).await?;
     confirm(client, session).await?;
-    client.take_ask(question).ok_or_else(|| {
-        let message = "this question is not open: it was answered, or its turn has ended";
-        HttpFailure::new(StatusCode::CONFLICT, message)
-    })
+    if let Some(ask) = client.take_ask(question) {
+        return Ok(ask);
+    }
+    let message = match decided(client, session, question).await? {
+        Some(reason) => format!("this question is not open any more: {reason}"),
+        None => "this question is not open: it was answered, or its turn has ended".to_owned(),
+    };
+    Err(HttpFailure::new(StatusCode::CONFLICT, message))
+}
+
+/// Returns who or what decided a question of the last messages, in words.
+async fn decided(
+    client: &mut NeutralClient,
+    session: &str,
+    question: &str,
+) -> Result<Option<String>, HttpFailure> {
+    let params = json!({ "sessionId": session });
+    let last: NewestMessage = client.call("message/last", &params).await?;
+    let Some(last) = last.message else {
+        return Ok(None);
+    };
+    if let Some(reason) = last.reason(question) {
+        return Ok(Some(reason));
+    }
+    let params = json!({ "sessionId": session, "before": last.id, "limit": SEARCHED });
+    let before: EarlierMessages = client.call("message/list", &params).await?;
+    let reasons = before.messages.iter();
+    Ok(reasons.rev().find_map(|message| message.reason(question)))
 }
 
 /// Answers the question. The call after it confirms that the loop has read the answer.

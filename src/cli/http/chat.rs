@@ -7,7 +7,7 @@ use super::request::{json_body, sdk_major};
 use super::sse::stream_response;
 use super::state::ServerState;
 use super::token::random_hex;
-use super::turn_stream::{FollowedTurn, TurnStream};
+use super::turn_stream::{FollowedTurn, TurnStream, notice};
 use crate::cli::connections::ClientAccess;
 use acpipe_core::terms::{OTHER_SETTINGS, differing_text, is_term};
 use acpipe_protocol::wire::{Recovery, SessionResult};
@@ -16,7 +16,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Handles `POST /api/chat`.
@@ -73,8 +73,7 @@ async fn prompt(
 fn differing_note(session: &str, recovery: &Recovery) -> Option<String> {
     let mut names = recovery.differing_settings.iter();
     let text = differing_text(session, recovery).filter(|_| !names.all(|name| is_term(name)))?;
-    let data = json!({ "severity": "warning", "title": OTHER_SETTINGS, "description": text });
-    Some(json!({ "type": "data-notice", "data": data, "transient": true }).to_string())
+    Some(notice("warning", OTHER_SETTINGS, &text))
 }
 
 /// Opens the session. Starts its agent if that is not done by opening it: the demo agent without a name.

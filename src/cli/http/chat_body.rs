@@ -195,9 +195,10 @@ fn continuation(message: LastMessage) -> Result<TurnContinuation, HttpFailure> {
     })
 }
 
-/// Returns the parameters of `session/prompt`.
+/// Returns the parameters of `session/prompt`. A user who writes a message instead of answering what the running turn asks
+/// does not want the call.
 pub fn prompt_params(session: &str, turn: &str, message: &Value) -> Value {
-    json!({ "sessionId": session, "turnId": turn, "message": message })
+    json!({ "sessionId": session, "turnId": turn, "message": message, "whenBusy": "redirect" })
 }
 
 #[cfg(test)]

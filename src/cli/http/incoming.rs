@@ -3,6 +3,7 @@
 use super::failure::ProtocolError;
 use acpipe_model::event::OptionKind;
 use acpipe_model::option_choice::Choosable;
+use acpipe_protocol::wire::{ActivityParams, Waiting};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -15,6 +16,8 @@ pub enum Incoming {
     Ask(Ask),
     /// `$/cancelRequest`: id of a request that needs no answer any more.
     Withdrawn(String),
+    /// `session/activity`: why the session waits.
+    Waits(Waiting),
     /// Response to the call of this id.
     Response(u64, Result<Box<RawValue>, ProtocolError>),
     /// Anything else.
@@ -40,6 +43,27 @@ pub struct QuestionDecision {
     /// Why it was decided, if it is not the answer of a client.
     #[serde(default)]
     pub reason: Option<String>,
+}
+
+/// Decision of a permission request or question, as its data has it.
+#[derive(Debug, Deserialize)]
+struct DecisionData {
+    reason: String,
+}
+
+/// Part of a message, or chunk, with the data of a permission request or question.
+#[derive(Debug, Deserialize)]
+pub struct DecidedPart {
+    id: String,
+    data: DecisionData,
+}
+
+impl DecidedPart {
+    /// Returns who or what decided the question, in words, if the part is its decision.
+    pub fn reason(text: &str, question: &str) -> Option<String> {
+        let part: Self = serde_json::from_str(text).ok()?;
+        (part.id == question).then_some(part.data.reason)
+    }
 }
 
 impl ChunkMessage {
@@ -148,6 +172,10 @@ impl Incoming {
             Some("$/cancelRequest") => {
                 let withdrawn: WithdrawnParams = serde_json::from_str(params).ok()?;
                 Some(Self::Withdrawn(withdrawn.id))
+            }
+            Some("session/activity") => {
+                let activity: ActivityParams = serde_json::from_str(params).ok()?;
+                activity.waiting_for.map(Self::Waits)
             }
             Some(method @ ("permission/request" | "question/ask")) => Some(Self::Ask(Ask {
                 id: serde_json::from_str(id?).ok()?,

@@ -3,9 +3,10 @@
 use super::approvals::ApprovalAnswer;
 use super::client::NeutralClient;
 use super::failure::HttpFailure;
-use super::incoming::{Ask, ChunkMessage, Incoming};
+use super::incoming::{Ask, ChunkMessage, DecidedPart, Incoming};
 use super::open_blocks::{OpenBlocks, Passage};
 use super::step::{ChunkFacts, MessageStep, UserWait};
+use acpipe_protocol::wire::{Party, Waiting};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,6 +18,9 @@ const CALLS_FINISH: Duration = Duration::from_secs(3);
 
 /// Time in which the last chunk of a turn must follow the result of its prompt.
 const LAST_CHUNK: Duration = Duration::from_secs(30);
+
+/// Title of the notice about an answer after the decision.
+pub const TOO_LATE: &str = "The answer came too late";
 
 /// How a browser answers permission requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -59,6 +63,8 @@ pub struct TurnStream {
     events: VecDeque<String>,
     /// Chunk of acpipe that follows the first one of the turn.
     note: Option<String>,
+    /// `true` if the stream has shown what its message waits for.
+    shows_wait: bool,
     has_ended: bool,
 }
 
@@ -66,6 +72,12 @@ pub struct TurnStream {
 enum Deadline {
     Approval(Instant),
     LastChunk(Instant),
+}
+
+/// Returns a notice that belongs to no message.
+pub fn notice(severity: &str, title: &str, description: &str) -> String {
+    let data = json!({ "severity": severity, "title": title, "description": description });
+    json!({ "type": "data-notice", "data": data, "transient": true }).to_string()
 }
 
 impl TurnStream {
@@ -84,6 +96,7 @@ impl TurnStream {
             deadline: None,
             events: VecDeque::new(),
             note: None,
+            shows_wait: false,
             has_ended: false,
         }
     }
@@ -155,6 +168,7 @@ impl TurnStream {
                 result?;
                 self.deadline = Some(Deadline::LastChunk(Instant::now() + LAST_CHUNK));
             }
+            Incoming::Waits(waiting) => self.wait(&waiting),
             Incoming::Response(..) | Incoming::Other => {}
         }
         self.update_wait();
@@ -168,6 +182,17 @@ impl TurnStream {
                 Ok(())
             }
             _ => Err(HttpFailure::closed()),
+        }
+    }
+
+    /// Shows that the message waits for an answer which the user cannot give here.
+    fn wait(&mut self, waiting: &Waiting) {
+        let has_begun = self.last_seq != self.followed.after_seq;
+        let is_queued = self.followed.prompt.is_some() && !has_begun;
+        if is_queued && waiting.party == Party::Client && !self.shows_wait {
+            self.shows_wait = true;
+            self.events
+                .push_back(notice("info", "The message waits", &waiting.note));
         }
     }
 
@@ -206,6 +231,9 @@ impl TurnStream {
         }
         self.events.extend(self.note.take());
         self.step.observe(&facts);
+        if let Some(reason) = self.late_answer(text) {
+            self.events.push_back(notice("warning", TOO_LATE, &reason));
+        }
         if facts.ends_turn() {
             self.end();
         }
@@ -223,6 +251,17 @@ impl TurnStream {
             self.asks.insert(question.clone(), ask);
         }
         Ok(())
+    }
+
+    /// Returns why the browser's answer was not used, if the chunk is the decision of its question.
+    fn late_answer(&mut self, chunk: &str) -> Option<String> {
+        let answers = self.answers.iter().enumerate();
+        let mut decisions = answers.filter_map(|(at, answer)| {
+            Some((at, DecidedPart::reason(chunk, &answer.approval_id)?))
+        });
+        let (at, reason) = decisions.next()?;
+        self.answers.swap_remove(at);
+        Some(reason)
     }
 
     /// Ends the stream at a question that only the browser's next request can answer.

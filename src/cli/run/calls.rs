@@ -156,9 +156,9 @@ pub fn link_note(name: &str) -> String {
     format!("the agent does not accept the content of {name}; it receives a link to the file")
 }
 
-/// Returns the note of a notice that acpipe waits for something. `None` if it waits for the user, because the
-/// question on screen already shows that.
-pub fn wait_note(notice: &Notice) -> Option<&str> {
+/// Returns the note of a notice that acpipe waits for something. `None` if it waits for the user and `is_asking`, because
+/// the question on screen already shows that. Otherwise another client has to answer.
+pub fn wait_note(notice: &Notice, is_asking: bool) -> Option<&str> {
     let waiting = match notice {
         Notice::Activity(p) => p.waiting_for.as_ref(),
         Notice::AgentState(p) => p.waiting_for.as_ref(),
@@ -169,7 +169,8 @@ pub fn wait_note(notice: &Notice) -> Option<&str> {
         | Notice::Restored(..)
         | Notice::PolicyWarning(..) => None,
     }?;
-    (waiting.party != wire::Party::Client).then_some(&waiting.note)
+    let is_shown = is_asking && waiting.party == wire::Party::Client;
+    (!is_shown).then_some(&waiting.note)
 }
 
 #[cfg(test)]
@@ -178,11 +179,12 @@ mod tests {
 
     #[test]
     fn wait_notices_are_shown_except_for_the_users_own_answer() {
-        for (party, is_told) in [
-            (wire::Party::Agent, true),
-            (wire::Party::Tool, true),
-            (wire::Party::Acpipe, true),
-            (wire::Party::Client, false),
+        for (party, is_asking, is_shown) in [
+            (wire::Party::Agent, true, true),
+            (wire::Party::Tool, true, true),
+            (wire::Party::Acpipe, true, true),
+            (wire::Party::Client, true, false),
+            (wire::Party::Client, false, true),
         ] {
             let waiting = wire::Waiting {
                 party,
@@ -197,8 +199,8 @@ mod tests {
                 waiting_for: Some(waiting),
             });
             assert_eq!(
-                wait_note(&notice),
-                is_told.then_some("waiting"),
+                wait_note(&notice, is_asking),
+                is_shown.then_some("waiting"),
                 "{party:?}"
             );
         }

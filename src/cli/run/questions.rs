@@ -178,6 +178,7 @@ fn why(by: &DecisionSource) -> String {
             return format!("{} answered it", printable(name));
         }
         DecisionSource::Policy(_) | DecisionSource::Client => "it was answered",
+        DecisionSource::Message => "a new message took the place of the answer",
         DecisionSource::Timeout(_) => "it timed out",
         DecisionSource::Agent => "the agent withdrew it",
         DecisionSource::Cancel => "the turn was cancelled",

@@ -295,7 +295,7 @@ impl ClientSink for RunClient {
                 self.output.view.activity(p.activity.as_ref());
             }
             notice => {
-                if let Some(note) = calls::wait_note(notice) {
+                if let Some(note) = calls::wait_note(notice, self.questions.is_open()) {
                     self.output.view.wait_note(note);
                 }
             }

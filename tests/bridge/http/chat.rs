@@ -1,6 +1,7 @@
 //! Chats of browsers: turns, approvals, reloads.
 
 use super::Server;
+use super::websocket::Socket;
 use crate::harness::steps::{ask, end, say};
 use crate::harness::{FAKE_AGENT, World};
 use serde_json::{Value, json};
@@ -171,6 +172,83 @@ fn approval_of_its_own_continues_an_open_stream() {
         server.send("POST", "/api/chat/c/approval", &answer).status,
         409
     );
+    server.daemon.stop();
+}
+
+#[test]
+fn message_instead_of_an_answer_refuses_the_call_and_is_answered() {
+    let mut script = approving_turn();
+    let next = json!([say("fresh"), end("end_turn")]);
+    script["session/prompt"].as_array_mut().unwrap().push(next);
+    let server = Server::start(&script);
+    let first = server.chat("u1", "go");
+    let second = server.chat("u2", "never mind");
+    assert_eq!(text(&second), "fresh");
+    let stored = server.get("/api/chat/c/messages").json();
+    let parts = stored["messages"][1]["parts"].as_array().unwrap();
+    let mut parts = parts.iter();
+    let decided = parts
+        .find(|part| part["type"] == "data-permission")
+        .unwrap();
+    assert_eq!(decided["data"]["by"], "message", "{stored}");
+    // The buttons of another tab are still there.
+    let late = answered(&first, true);
+    let approval = &late["parts"][1]["approval"];
+    let click = json!({"approvalId": approval["id"], "approved": true});
+    let refused = server.send("POST", "/api/chat/c/approval", &click);
+    assert_eq!(refused.status, 409);
+    let why = refused.text();
+    assert!(why.contains("the user sent a new message"), "{why}");
+    let rest = server.send("POST", "/api/chat", &submit(&[user("u1", "go"), late]));
+    let rest = rest.chunks();
+    let notice = rest.iter().find(|chunk| chunk["type"] == "data-notice");
+    let notice = &notice.unwrap_or_else(|| panic!("{rest:?}"))["data"];
+    assert_eq!(notice["title"], "The answer came too late");
+    server.daemon.stop();
+}
+
+/// A message from before the question is no answer to it.
+#[test]
+fn message_that_waits_for_an_answer_says_so() {
+    let mut script = approving_turn();
+    let turns = script["session/prompt"].as_array_mut().unwrap();
+    turns[0]
+        .as_array_mut()
+        .unwrap()
+        .insert(0, json!({"wait": "session/new"}));
+    turns[0].as_array_mut().unwrap().insert(0, say("begun"));
+    turns.push(json!([say("fresh"), end("end_turn")]));
+    let server = Server::start(&script);
+    let mut body = submit(&[user("u1", "go")]);
+    body["approvals"] = "inline".into();
+    let mut first = server.send("POST", "/api/chat", &body);
+    first.read_until("begun");
+    let (mut socket, _) = Socket::connect(&server, &server.token);
+    socket.call("initialize", &json!({"protocolVersion": 1}));
+    socket.call("session/attach", &json!({"sessionId": "c"}));
+    std::thread::scope(|scope| {
+        let second =
+            scope.spawn(|| server.send("POST", "/api/chat", &submit(&[user("u2", "next")])));
+        socket.read_until("\"queue\":[{");
+        let mut other = submit(&[user("u3", "other")]);
+        other["id"] = "d".into();
+        server.send("POST", "/api/chat", &other).chunks();
+        let mut second = second.join().unwrap();
+        let notice = second.read_until("The message waits");
+        assert!(
+            notice.contains("waiting for the client's answer to \\\"Edit\\\""),
+            "{notice}"
+        );
+        let asked = first.read_until("tool-approval-request");
+        let asked: Value = serde_json::from_str(asked.strip_prefix("data: ").unwrap()).unwrap();
+        let answer = json!({"approvalId": asked["approvalId"], "approved": true});
+        assert_eq!(
+            server.send("POST", "/api/chat/c/approval", &answer).status,
+            200
+        );
+        second.read_until("fresh");
+        second.read_until("[DONE]");
+    });
     server.daemon.stop();
 }
 

@@ -53,6 +53,11 @@ impl Socket {
         (head[0] & 0x0f, content)
     }
 
+    /// Reads messages up to one with this text.
+    pub fn read_until(&mut self, text: &str) {
+        while !String::from_utf8_lossy(&self.receive().1).contains(text) {}
+    }
+
     pub fn call(&mut self, method: &str, params: &Value) -> Value {
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         self.send(1, request.to_string().as_bytes());

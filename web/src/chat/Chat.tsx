@@ -34,6 +34,7 @@ function useEscape(isActive: boolean, action: () => void): void {
 export function Chat({ token, sessionId, showList }: Props) {
   const chat = useSessionChat(token, sessionId);
   const isObserver = useStore(model, ({ isObserver }) => isObserver);
+  const isAsked = useStore(model, ({ asks }) => asks.length > 0);
   useEscape(chat.isRunning && !isObserver, chat.stop);
   return (
     <main className="chat">
@@ -50,7 +51,7 @@ export function Chat({ token, sessionId, showList }: Props) {
         {isObserver ? (
           <p className="hint">This window may only watch.</p>
         ) : (
-          <Composer sessionId={sessionId} isReady={chat.isLoaded} isRunning={chat.isRunning} send={chat.send} stop={chat.stop} />
+          <Composer sessionId={sessionId} isReady={chat.isLoaded} isRunning={chat.isRunning} isAsked={isAsked} send={chat.send} stop={chat.stop} />
         )}
       </div>
     </main>

@@ -4,6 +4,8 @@ interface Props {
   sessionId: string;
   isReady: boolean;
   isRunning: boolean;
+  /** Whether the agent waits for an answer: a message takes its place. */
+  isAsked: boolean;
   send(text: string): void;
   stop(): void;
 }
@@ -11,7 +13,7 @@ interface Props {
 /** A key of a touch keyboard for line breaks is Enter, and there is no Shift+Enter. */
 const hasKeyboard = () => !matchMedia('(pointer: coarse)').matches;
 
-export function Composer({ sessionId, isReady, isRunning, send, stop }: Props) {
+export function Composer({ sessionId, isReady, isRunning, isAsked, send, stop }: Props) {
   const draft = `acpipe.draft.${sessionId}`;
   const [text, setText] = useState(() => sessionStorage.getItem(draft) ?? '');
   const field = useRef<HTMLTextAreaElement>(null);
@@ -22,7 +24,7 @@ export function Composer({ sessionId, isReady, isRunning, send, stop }: Props) {
   // What was typed survives a reload.
   useEffect(() => sessionStorage.setItem(draft, text), [draft, text]);
 
-  const canSend = isReady && !isRunning && text.trim() !== '';
+  const canSend = isReady && (!isRunning || isAsked) && text.trim() !== '';
   const submit = () => {
     if (!canSend) return;
     send(text.trim());
@@ -48,13 +50,13 @@ export function Composer({ sessionId, isReady, isRunning, send, stop }: Props) {
           rows={1}
           value={text}
           aria-label="Message"
-          placeholder="Message to the agent"
+          placeholder={isRunning && isAsked ? 'Message instead of an answer' : 'Message to the agent'}
           enterKeyHint={hasKeyboard() ? 'send' : 'enter'}
           onChange={(event) => setText(event.target.value)}
           onKeyDown={onKeyDown}
         />
       </div>
-      {isRunning ? (
+      {isRunning && !canSend ? (
         <button type="button" className="stop" title="Stop (Escape)" onClick={stop}>
           Stop
         </button>

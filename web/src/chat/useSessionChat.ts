@@ -39,7 +39,7 @@ function receiveData(sessionId: string, part: { type: string; data: any }): void
 export function useSessionChat(token: string, sessionId: string): SessionChat {
   const transport = useMemo(() => new Transport(token), [token]);
   const onData = useCallback((part: { type: string; data: any }) => receiveData(sessionId, part), [sessionId]);
-  const { messages, setMessages, sendMessage, resumeStream, clearError, status, error } = useChat({
+  const { messages, setMessages, sendMessage, resumeStream, stop: leaveStream, clearError, status, error } = useChat({
     id: sessionId,
     transport,
     throttle: THROTTLE_MS,
@@ -90,8 +90,16 @@ export function useSessionChat(token: string, sessionId: string): SessionChat {
     if (isLoaded) void refreshSessions().catch(() => undefined);
   }, [isRunning, isLoaded]);
 
+  /** A message instead of an answer: it is sent when this window has left the stream of the turn that asks. */
+  const [instead, setInstead] = useState<string | null>(null);
+
   const send = useCallback(
     (text: string) => {
+      if (isBusy.current) {
+        setInstead(text);
+        void leaveStream();
+        return;
+      }
       const id = generateId();
       addOwnMessage(id);
       shown.current.turn = id;
@@ -99,8 +107,16 @@ export function useSessionChat(token: string, sessionId: string): SessionChat {
       clearError();
       void sendMessage({ id, role: 'user', parts: [{ type: 'text', text }] });
     },
-    [sendMessage, clearError],
+    [sendMessage, leaveStream, clearError],
   );
+
+  useEffect(() => {
+    if (instead === null || isRunning) return;
+    setInstead(null);
+    send(instead);
+    // The messages miss the end of the turn that asked.
+    shown.current.changes = -1;
+  }, [instead, isRunning, send]);
 
   const stop = useCallback(() => void cancelTurn(token, sessionId).catch(report), [token, sessionId]);
 

@@ -127,7 +127,11 @@ export async function changeSetting(method: string, params: object): Promise<voi
   }
 }
 
+/** The last answers of this window. Another one may have been faster. */
+let answered: Ask[] = [];
+
 export function answer(ask: Ask, result: object): void {
+  answered = [...answered.slice(-7), ask];
   link?.respond(ask.requestId, result);
   removeAsk(ask.requestId);
 }
@@ -168,15 +172,20 @@ function presenceChanged({ sessionId, clients }: { sessionId: string; clients: S
 }
 
 function withdrawn({ id, by, client }: { id: string | number; by: string; client?: { name: string | null } }): void {
-  const ask = model.get().asks.find(({ requestId }) => requestId === id);
+  const isMeant = ({ requestId }: Ask) => requestId === id;
+  const open = model.get().asks.find(isMeant);
+  const ask = open ?? answered.find(isMeant);
   if (!ask) return;
   removeAsk(id);
+  const late = open ? '' : 'Your answer came too late. ';
   if (by === 'otherClient') {
     const name = client?.name ?? 'another window';
     model.set({ answeredBy: { ...model.get().answeredBy, [ask.params.questionId]: name } });
-    showNotice('info', `Answered by ${name}.`);
+    showNotice('info', `${late}Answered by ${name}.`);
   } else if (by === 'timeout') {
     showNotice('info', 'The time to answer is over: the policy decided.');
+  } else if (by === 'message' && late !== '') {
+    showNotice('info', `${late}A new message took its place.`);
   }
 }
 

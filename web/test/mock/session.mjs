@@ -77,6 +77,7 @@ export class MockSession {
   /** Queues a prompt. The promise has the turn when it begins. */
   prompt(message) {
     const begun = deferred();
+    for (const request of [...this.#requests]) request.refuse();
     this.#tail = this.#tail.then(() => this.#run(message, begun)).catch((error) => console.error(error));
     return begun.promise;
   }
@@ -107,6 +108,21 @@ export class MockSession {
       this.#withdraw(request, { by: 'otherClient', client: { clientId: client.id, name: client.name } }, client);
       answer.resolve({ client, result });
     };
+    // A message instead of an answer.
+    request.refuse = () => {
+      this.#requests.delete(request);
+      this.#withdraw(request, { by: 'message' });
+      const refused = params.options?.find(({ kind }) => kind.startsWith('reject'))?.optionId;
+      answer.resolve({ result: { action: 'decline', outcome: { outcome: 'selected', optionId: refused } }, by: 'message' });
+    };
+    // Another client was faster than the window that answers.
+    if (params.answeredBefore) {
+      request.settle = () => {
+        if (!this.#requests.delete(request)) return;
+        this.#withdraw(request, { by: 'otherClient', client: { clientId: 'c0', name: 'the terminal' } });
+        answer.resolve({ result: params.answeredBefore });
+      };
+    }
     this.#requests.add(request);
     for (const [client, role] of this.attached) if (role === 'controller') this.#sendRequest(request, client);
     const withdraw = (by) => {

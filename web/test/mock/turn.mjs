@@ -149,20 +149,22 @@ export class Turn {
     const data = { toolCallId, toolCall: { title: tool.title, kind: tool.kind, rawInput: tool.input }, options };
     this.data('permission', questionId, data);
     this.emit({ type: 'tool-approval-request', approvalId: questionId, toolCallId, approvalDescriptor: { options }, isAutomatic: false });
-    const { result } = await this.#ask('permission/request', questionId, {
+    const { result, by = 'client' } = await this.#ask('permission/request', questionId, {
       toolCall: { toolCallId, toolName: tool.toolName, title: tool.title, kind: tool.kind, input: tool.input, content: tool.content ?? null, locations: null },
       options,
       command: extra.command ?? null,
       paths: extra.paths ?? [],
       standsFor: [],
       rule: 'permissions "ask"',
+      ...(extra.answeredBefore && { answeredBefore: extra.answeredBefore }),
     });
     const chosen = options.find(({ optionId }) => optionId === result.outcome.optionId);
     const approved = chosen?.kind.startsWith('allow') ?? false;
-    const reason = `${approved ? 'approved' : 'refused'} by client: ${chosen?.name ?? 'dismissed'}`;
+    const why = by === 'message' ? 'because the user sent a new message' : 'by client';
+    const reason = `${approved ? 'approved' : 'refused'} ${why}: ${chosen?.name ?? 'dismissed'}`;
     this.emit({ type: 'tool-approval-response', approvalId: questionId, approved, reason });
     const feedback = result.outcome.message;
-    this.data('permission', questionId, { ...data, outcome: result.outcome, approved, reason, by: 'client', ...(feedback && { feedback }) });
+    this.data('permission', questionId, { ...data, outcome: result.outcome, approved, reason, by, ...(feedback && { feedback }) });
     if (!approved) this.emit({ type: 'tool-output-denied', toolCallId });
     return { approved, chosen: chosen?.optionId };
   }

@@ -2046,7 +2046,8 @@ class CancelRequestParams(Model, kw_only=True):
 
     by: str
     """Cause: `timeout`, `agent` (withdrawn), `cancel` (the turn was cancelled), `end` (the turn, the session or the
-    agent ended), or `otherClient` (another client answered the same question).
+    agent ended), `message` (the user sent a new message instead of an answer), or `otherClient` (another client
+    answered the same question).
     """
 
     client: DecidingClient | None = None
@@ -3345,11 +3346,14 @@ An object with these fields, and any other:
 UserMessage: TypeAlias = str | UiMessage
 """A message of the user: a string, or a UIMessage of the AI SDK."""
 
-PromptWhenBusy: TypeAlias = Literal["queue", "reject"]
+PromptWhenBusy: TypeAlias = Literal["queue", "reject", "redirect"]
 """Behaviour of a prompt to a session with a running turn or queued prompts.
 - `queue`: The prompt is queued behind the earlier ones. If the queue is full (32 prompts, or 16 MiB together),
 the call fails with `overloaded`.
 - `reject`: The call fails with `busy`.
+- `redirect`: The prompt is queued, and is the user's answer to what the running turn waits for: the open permission requests
+and questions that this client can answer are refused (`by: "message"`), also those that the agent sends until
+its turn ends. Without such a request it is like `queue`.
 """
 
 SettingValue: TypeAlias = str | bool

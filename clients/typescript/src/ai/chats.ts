@@ -7,9 +7,10 @@ import { storedChunks, type FollowedTurn } from '../turn.js';
 import { OpenRequests, type Approval } from './open-requests.js';
 import { OpenBlocks } from './open-blocks.js';
 import { actionOf, type ChatRequest, type ChatAction } from './request.js';
+import { PromptWait } from './prompt-wait.js';
 import { ofProcess } from './shared-client.js';
 import { Step } from './step.js';
-import { streamOf, turnChunks } from './turn-chunks.js';
+import { notice, streamOf, turnChunks } from './turn-chunks.js';
 
 /** Parameters of a chat's session: its agent, directory and options. */
 export type ChatSession = Omit<EnsureParams, 'sessionId'>;
@@ -26,6 +27,14 @@ export interface ChatList {
 
 /** Time that the turns of a chat have to end before it is deleted. */
 const DELETE_LIMIT_MS = 15_000;
+
+/** Number of messages before the last one in which the decision of a question is searched. */
+const SEARCHED = 20;
+
+interface StoredMessage {
+  id: string;
+  parts: Array<{ id?: string; data?: { reason?: string } }>;
+}
 
 type Approvals = ChatRequest['approvals'];
 
@@ -79,8 +88,15 @@ export class Chats {
     const running = await this.#running(id, params);
     // A request that is sent again, for example after a broken connection, gets the same turn.
     const known = running?.turnId === turnId ? running : this.#turns.get(key(id, turnId));
-    const turn = known ?? this.#keep(id, session.prompt(message, { turnId }));
-    return streamOf(this.#chunks(turn, turnId, 0, new Step(), approvals));
+    if (known) return streamOf(this.#chunks(known, turnId, 0, new Step(), approvals));
+    const wait = new PromptWait(this.#client, id);
+    // A user who writes a message instead of answering what the running turn asks does not want the call.
+    const turn = this.#keep(id, session.prompt(message, { turnId, whenBusy: 'redirect' }));
+    const stop = turn.log.onChange(() => {
+      stop();
+      wait.end();
+    });
+    return streamOf(this.#chunks(turn, turnId, 0, new Step(), approvals, wait));
   }
 
   /** The running turn from its beginning; `null` if no turn runs. */
@@ -128,6 +144,18 @@ export class Chats {
     return this.#requests.answer(id, questionId, answer);
   }
 
+  /** Who or what decided a question of the last messages, in words; `undefined` if it is unknown. */
+  async decided(id: string, questionId: string): Promise<string | undefined> {
+    if ((await this.#attach(id)) === undefined) return undefined;
+    const { message } = await this.#client.call('message/last', { sessionId: id });
+    const last = message as StoredMessage | null;
+    if (!last) return undefined;
+    const params = { sessionId: id, before: last.id, limit: SEARCHED };
+    const { messages } = await this.#client.call('message/list', params);
+    const parts = [...(messages as StoredMessage[]), last].flatMap((stored) => stored.parts);
+    return parts.findLast((part) => part.id === questionId)?.data?.reason;
+  }
+
   async #continue(
     id: string,
     params: ChatSession,
@@ -136,11 +164,15 @@ export class Chats {
   ): Promise<ReadableStream<Chunk>> {
     const { turnId, afterSeq } = position;
     const turn = this.#turns.get(key(id, turnId)) ?? (await this.#running(id, params));
-    if (turn?.turnId !== turnId) return streamOf(this.#stored(id, turnId, afterSeq));
+    if (turn?.turnId !== turnId) return streamOf(withLateAnswers(this.#stored(id, turnId, afterSeq), new Set(answers.map(({ approvalId }) => approvalId))));
     const step = new Step();
     step.continue(parts);
-    const drops = answers.map((answer) => this.#requests.approveWhenOpen(id, answer));
-    const chunks = this.#chunks(turn, turnId, afterSeq, step, approvals);
+    const unused = new Set<string>();
+    const drops = answers.map((answer) => {
+      unused.add(answer.approvalId);
+      return this.#requests.approveWhenOpen(id, answer, () => unused.delete(answer.approvalId));
+    });
+    const chunks = withLateAnswers(this.#chunks(turn, turnId, afterSeq, step, approvals), unused);
     return streamOf(
       (async function* () {
         try {
@@ -152,9 +184,9 @@ export class Chats {
     );
   }
 
-  #chunks(turn: FollowedTurn, turnId: string, afterSeq: number, step: Step, approvals: Approvals) {
+  #chunks(turn: FollowedTurn, turnId: string, afterSeq: number, step: Step, approvals: Approvals, wait?: PromptWait) {
     const requests = approvals === 'inline' ? undefined : this.#requests;
-    return turnChunks({ log: turn.log, turnId, afterSeq, step, requests });
+    return turnChunks({ log: turn.log, turnId, afterSeq, step, requests, wait });
   }
 
   /** The rest of a turn that has ended. */
@@ -195,6 +227,16 @@ export class Chats {
       if (this.#turns.get(name) === turn) this.#turns.delete(name);
     });
     return turn;
+  }
+}
+
+/** Adds a notice after each decision that came before the browser's answer. */
+async function* withLateAnswers(chunks: AsyncIterable<Chunk>, unused: Set<string>): AsyncGenerator<Chunk, void, undefined> {
+  for await (const chunk of chunks) {
+    yield chunk;
+    const { id, data } = chunk as { id?: string; data?: { reason?: unknown } };
+    if (id === undefined || typeof data?.reason !== 'string' || !unused.delete(id)) continue;
+    yield notice('warning', 'The answer came too late', data.reason);
   }
 }
 

@@ -14,8 +14,8 @@ export interface PermissionData {
   approved?: boolean;
   /** The decision in a sentence. */
   reason?: string;
-  /** Who or what decided. `otherClient`: a client of the daemon; `cancel` and `end`: the turn was cancelled or has ended. */
-  by?: 'client' | 'otherClient' | 'policy' | 'timeout' | 'agent' | 'cancel' | 'end';
+  /** Who or what decided. `message`: the user sent a new message instead of an answer; `otherClient`: a client of the daemon; `cancel` and `end`: the turn was cancelled or has ended. */
+  by?: 'client' | 'message' | 'otherClient' | 'policy' | 'timeout' | 'agent' | 'cancel' | 'end';
   /** Rule of the policy that decided. */
   rule?: string;
   outcome?: Pick<SelectedPermissionOutcome, 'outcome' | 'optionId'> | CancelledPermissionOutcome;

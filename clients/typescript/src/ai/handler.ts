@@ -179,14 +179,16 @@ async function handle(
       const body = await json(request);
       await session(chatId!, request);
       const approval = checkApproval(body);
-      if (!(await open()).approve(chatId!, approval)) return notOpen();
+      const chats = await open();
+      if (!chats.approve(chatId!, approval)) return notOpen(await chats.decided(chatId!, approval.approvalId));
       return reply({ approved: approval.approved });
     }
     case 'POST answer': {
       const body = await json(request);
       await session(chatId!, request);
       const { questionId, ...answer } = checkAnswer(body);
-      if (!(await open()).answer(chatId!, questionId, answer)) return notOpen();
+      const chats = await open();
+      if (!chats.answer(chatId!, questionId, answer)) return notOpen(await chats.decided(chatId!, questionId));
       return reply({ action: answer.action });
     }
   }
@@ -219,7 +221,10 @@ const NO_JSON = 'the body must be JSON; set the header content-type: application
 
 const badRequest = (status: number, message: string) => Response.json({ kind: 'invalidRequest', message, data: {} }, { status });
 
-const notOpen = () => text(409, 'this question is not open: it was answered, or its turn has ended');
+const notOpen = (reason: string | undefined) => {
+  const known = reason === undefined ? ': it was answered, or its turn has ended' : ` any more: ${reason}`;
+  return text(409, `this question is not open${known}`);
+};
 
 function failure({ message, kind, data }: AcpipeError, format: 'json' | 'text'): Response {
   // With a field, the request names an agent that does not exist; without, the program of an agent is not installed.

@@ -23,7 +23,7 @@ interface OpenRequest {
 export class OpenRequests {
   readonly #open = new Map<string, OpenRequest>();
   /** Answers to requests that acpipe sends again to a new connection. */
-  readonly #early = new Map<string, Approval>();
+  readonly #early = new Map<string, Approval & { used: () => void }>();
   readonly #listeners = new Set<() => void>();
 
   /** Handles the requests of a client, unless the app does. */
@@ -45,9 +45,10 @@ export class OpenRequests {
     return request !== undefined;
   }
 
-  /** Answers a permission request now, or when acpipe sends it. Returns a function that drops the answer. */
-  approveWhenOpen(sessionId: string, approval: Approval): () => void {
-    if (!this.approve(sessionId, approval)) this.#early.set(approval.approvalId, approval);
+  /** Answers a permission request now, or when acpipe sends it; then calls `used`. Returns a function that drops the answer. */
+  approveWhenOpen(sessionId: string, approval: Approval, used: () => void): () => void {
+    if (this.approve(sessionId, approval)) used();
+    else this.#early.set(approval.approvalId, { ...approval, used });
     return () => void this.#early.delete(approval.approvalId);
   }
 
@@ -112,7 +113,10 @@ export class OpenRequests {
       });
       this.#open.set(id, request);
       const early = this.#early.get(id);
-      if (early) request.approve(early);
+      if (early) {
+        early.used();
+        request.approve(early);
+      }
       this.#changed();
     });
   }

@@ -2,6 +2,7 @@
 import type { ChunkLog } from '../chunk-log.js';
 import type { Chunk } from '../protocol.js';
 import type { OpenRequests } from './open-requests.js';
+import type { PromptWait } from './prompt-wait.js';
 import { OpenBlocks } from './open-blocks.js';
 import type { Step } from './step.js';
 import { errorChunks } from './turn-error.js';
@@ -18,10 +19,12 @@ export interface TurnView {
   step: Step;
   /** Open permission requests at which the stream ends; `undefined` if it stays open. */
   requests: OpenRequests | undefined;
+  /** What the turn's prompt waits for, until the first chunk. */
+  wait?: PromptWait | undefined;
 }
 
 /** Reads a turn until its end, or until the user must answer. */
-export async function* turnChunks({ log, turnId, afterSeq, step, requests }: TurnView): AsyncGenerator<Chunk, void, undefined> {
+export async function* turnChunks({ log, turnId, afterSeq, step, requests, wait: promptWait }: TurnView): AsyncGenerator<Chunk, void, undefined> {
   const blocks = new OpenBlocks();
   let lastSeq = afterSeq;
   let callsEnd: number | undefined;
@@ -37,6 +40,8 @@ export async function* turnChunks({ log, turnId, afterSeq, step, requests }: Tur
     } else if (log.hasEnded) {
       return log.check();
     }
+    const waits = position === 0 && promptWait?.take();
+    if (waits) yield notice('info', 'The message waits', waits);
     const wait = requests ? step.userWait(requests.isOpen) : 'no';
     if (wait === 'no') callsEnd = undefined;
     else if (wait === 'whileCallsRun') callsEnd ??= Date.now() + CALLS_FINISH_MS;
@@ -48,20 +53,29 @@ export async function* turnChunks({ log, turnId, afterSeq, step, requests }: Tur
       yield { type: 'message-metadata', messageMetadata: { acpipe: { turnId, afterSeq: lastSeq } } };
       return;
     }
-    if (!next && !log.hasEnded) await change(log, requests, callsEnd);
+    if (!next && !log.hasEnded) await change(log, [requests, position === 0 ? promptWait : undefined], callsEnd);
   }
+}
+
+interface Source {
+  onChange(listener: () => void): () => void;
+}
+
+/** A notice that belongs to no message. */
+export function notice(severity: string, title: string, description: string): Chunk {
+  return { type: 'data-notice', data: { severity, title, description }, transient: true } as Chunk;
 }
 
 function isLast({ type }: Chunk): boolean {
   return type === 'finish' || type === 'abort' || type === 'error';
 }
 
-/** Waits until the log or the questions change, or until a time. */
-async function change(log: ChunkLog, requests: OpenRequests | undefined, until: number | undefined): Promise<void> {
+/** Waits until the log or another source changes, or until a time. */
+async function change(log: ChunkLog, others: Array<Source | undefined>, until: number | undefined): Promise<void> {
   const stops: Array<() => void> = [];
   await new Promise<void>((resolve) => {
     stops.push(log.onChange(resolve));
-    if (requests) stops.push(requests.onChange(resolve));
+    for (const other of others) if (other) stops.push(other.onChange(resolve));
     if (until !== undefined) {
       const timer = setTimeout(resolve, Math.max(0, until - Date.now()));
       stops.push(() => clearTimeout(timer));

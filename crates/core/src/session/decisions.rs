@@ -8,6 +8,7 @@
 
 mod against_policy;
 pub mod client_requests;
+pub mod new_message;
 pub mod permissions;
 pub mod questions;
 pub mod unapproved_runs;

@@ -4,6 +4,7 @@
 use crate::client::Token;
 use crate::cx::Cx;
 use crate::session::restore::ListPage;
+use crate::session::wait_notices::notify_waiting_prompts;
 use crate::session::{CallerSettings, Queued, SessionMachine};
 use crate::turn_ending::Ending;
 use acpipe_model::error::{Error, ErrorKind};
@@ -53,6 +54,7 @@ impl SessionMachine {
     pub fn enqueue(&mut self, queued: Queued, restores: bool, cx: &mut Cx<'_>) {
         self.talk.queue.push(queued);
         self.talk.notify_queue(cx.clients);
+        notify_waiting_prompts(&mut self.talk, cx);
         if restores {
             self.open(Strategy::Auto, cx);
         }

@@ -88,7 +88,7 @@ impl Prompting {
     pub fn takes_prompt(&self, prompt: &PromptParams, talk: &Conversation) -> Result<(), Error> {
         let id = &talk.id;
         let waits = talk.queue.len();
-        if prompt.when_busy == PromptWhenBusy::Queue {
+        if prompt.when_busy != PromptWhenBusy::Reject {
             return talk.queue.check_room(prompt).map_err(|full| {
                 let message = format!(
                     "the prompt queue of session {id:?} is full: {full}; prompt again after a turn"

@@ -25,6 +25,8 @@ pub struct Queued {
     /// Settings of the client, for its terms and for the comparison with those of the session.
     pub caller: Box<CallerSettings>,
     pub prompt: wire::PromptParams,
+    /// `true` if the prompt is the user's answer to what the running turn asks.
+    pub is_answer: bool,
 }
 
 impl Queued {
@@ -130,6 +132,15 @@ impl Queue {
         prompts.find(|queued| queued.turn_id == turn_id)
     }
 
+    /// Returns the first of these clients whose prompt is its user's answer to what the running turn asks.
+    pub fn answering(&self, clients: &[ClientId]) -> Option<ClientId> {
+        let prompts = self.prompts.iter().map(|waiting| &waiting.queued);
+        let mut answering = prompts.filter(|queued| queued.is_answer);
+        answering
+            .find(|queued| clients.contains(&queued.token.client))
+            .map(|queued| queued.token.client)
+    }
+
     pub fn take_call(&mut self, token: Token) -> Option<Queued> {
         let at = self.prompts.iter().position(|w| w.queued.token == token)?;
         self.remove(at)
@@ -201,6 +212,7 @@ mod tests {
             turn_id: n.to_string(),
             caller: Box::default(),
             prompt: prompt(bytes),
+            is_answer: false,
         }
     }
 

@@ -131,11 +131,10 @@ impl Restoring {
 
     /// Describes the servers that the agent of the session did not get.
     fn withheld_servers(&self) -> Option<NotRestored> {
-        let named = self
-            .mcp_servers
-            .as_deref()
-            .filter(|named| named.is_withheld)?;
-        let names = named.servers.iter().map(|server| server.name.as_str());
+        let withheld = self.mcp_servers.as_deref();
+        let withheld = withheld.filter(|named| named.is_withheld)?;
+        let names = withheld.servers.iter();
+        let names = names.map(|server| server.name.as_str());
         let names: Vec<&str> = names.collect();
         Some(NotRestored {
             setting: "mcpServers".to_owned(),

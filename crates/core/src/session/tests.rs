@@ -13,6 +13,7 @@ mod fixture;
 mod hosting;
 mod output;
 mod questions;
+mod redirect;
 mod restore;
 mod retries;
 mod settings;

@@ -5,6 +5,7 @@ use crate::agent::connection::Connection;
 use crate::cx::Cx;
 use crate::retry::Pause;
 use crate::timeout_error::{last_of_stderr, waiting};
+use acpipe_model::error::clip;
 use acpipe_model::idle_timer::format_duration;
 use acpipe_model::limits::Timeout;
 use acpipe_model::secret::Secrets;
@@ -34,6 +35,13 @@ pub fn notify_wait(talk: &mut Conversation, is_serving: bool, cx: &mut Cx<'_>) {
     }
     talk.turns
         .notify_activity(waiting, &mut talk.output, cx.clients);
+}
+
+/// Notifies the clients at once of a request that no client has answered if prompts wait for the end of its turn.
+pub fn notify_waiting_prompts(talk: &mut Conversation, cx: &mut Cx<'_>) {
+    if !talk.queue.is_empty() && !talk.output.requests().is_empty() {
+        notify_wait(talk, false, cx);
+    }
 }
 
 /// Idle time before the first notice; `None` if the session waits for nothing that is reported.
@@ -112,7 +120,12 @@ fn waits_for(
             Some(Pause::Lookup { .. }) => agent(Timeout::List, "the agent's list of sessions"),
             Some(Pause::Stale(_)) => agent(Timeout::Open, "the agent to open the session"),
             None if !talk.output.requests().is_empty() => {
-                let what = "the client's answer to a question of the agent".to_owned();
+                let open = talk.output.requests().iter().next();
+                let title = open.and_then(|open| open.entry.title.as_deref());
+                let what = match title {
+                    Some(title) => format!("the client's answer to {:?}", clip(title)),
+                    None => "the client's answer to a question of the agent".to_owned(),
+                };
                 return Some((Party::Client, Timeout::Answer.name(), what));
             }
             None if running.is_cancelled() => {

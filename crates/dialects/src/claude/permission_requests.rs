@@ -211,10 +211,18 @@ pub fn answer(asked: &PendingPermission, decision: &Decision) -> Box<RawValue> {
     to_raw(&answer)
 }
 
+/// Text for the model about a request that the user left unanswered. Their message is not part of it: it is the next
+/// prompt, and the model would carry it out twice.
+const INSTEAD: &str =
+    "The user did not answer and sent a new message instead. Stop here: the message follows.";
+
 /// Returns the text about a refusal for the model.
 fn refusal(about: PermissionTopic, decision: &Decision) -> String {
     if decision.choice.is_none() {
         return "The user cancelled the turn.".to_owned();
+    }
+    if decision.by == DecisionSource::Message {
+        return INSTEAD.to_owned();
     }
     let said = decision.feedback.as_ref();
     let said = said.map(|feedback| feedback.words.trim());

@@ -230,7 +230,8 @@ pub struct CancelRequestParams {
     /// Id of the request.
     pub id: String,
     /// Cause: `timeout`, `agent` (withdrawn), `cancel` (the turn was cancelled), `end` (the turn, the session
-    /// or the agent ended), or `otherClient` (another client answered the same question).
+    /// or the agent ended), `message` (the user sent a new message instead of an answer), or `otherClient` (another
+    /// client answered the same question).
     pub by: String,
     /// With `otherClient`: the client that answered. Absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -285,7 +286,8 @@ pub struct LedgerEntry {
     /// Whether the agent received the feedback with the answer. Absent if there is no feedback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback_delivered: Option<bool>,
-    /// Who decided: `policy`, `client`, `timeout`, `agent`, `cancel` or `end`.
+    /// Who or what decided: `policy`, `client`, `message` (the user sent a new message instead of an answer),
+    /// `timeout`, `agent`, `cancel` or `end`.
     pub by: String,
     /// Name of the client that decided, from `clientInfo` of its `initialize`. Absent if no client decided, or if
     /// it gave no name.

@@ -76,6 +76,10 @@ pub enum PromptWhenBusy {
     Queue,
     /// The call fails with `busy`.
     Reject,
+    /// The prompt is queued, and is the user's answer to what the running turn waits for: the open permission requests
+    /// and questions that this client can answer are refused (`by: "message"`), also those that the agent sends until
+    /// its turn ends. Without such a request it is like `queue`.
+    Redirect,
 }
 
 /// Message of the user: a string, or a `UIMessage` of the AI SDK.

@@ -9,11 +9,13 @@ use crate::hub::history_reads::HistoryReads;
 use crate::hub::lifecycle::total_limits;
 use crate::hub::lifecycle::total_limits::{CallPlace, GivenLimit, TotalLimits};
 use crate::hub::router::{Router, next_prompt, room};
-use crate::session::{Queued, Stage};
+use crate::session::{Queued, Stage, answer_with_message};
 use acpipe_model::error::{Error, invalid, out_of_order};
 use acpipe_model::prompt_parts::prompt_parts;
 use acpipe_model::setting::Setting;
-use acpipe_protocol::wire::{CancelParams, CancelResult, PromptParams, SteerParams};
+use acpipe_protocol::wire::{
+    CancelParams, CancelResult, PromptParams, PromptWhenBusy, SteerParams,
+};
 
 /// Maximum length of a turn id that a client may choose, in bytes. Each record of the turn contains it.
 const LONGEST_TURN_ID: usize = 256;
@@ -69,8 +71,11 @@ pub(super) fn prompt(
     if stopping && !held {
         return Err(out_of_order(STOPPING));
     }
-    router.with(id, cx, |session, cx| {
+    let is_answer = router.with(id, cx, |session, cx| {
         session.join(token.client, cx);
+        let (decisions, talk) = (&mut session.decisions, &mut session.talk);
+        p.when_busy == PromptWhenBusy::Redirect
+            && answer_with_message(decisions, token.client, talk, cx)
     });
     let limit = GivenLimit {
         timeout_ms: p.timeout_ms,
@@ -83,6 +88,7 @@ pub(super) fn prompt(
         turn_id: turn_id.unwrap_or_else(|| router.shared_mut().next_id("turn")),
         caller,
         prompt: p,
+        is_answer: is_answer.unwrap_or(false),
     };
     if goes {
         return catalog.with_session(router, id, cx, |session, cx| session.begin_turn(queued, cx));

@@ -100,6 +100,56 @@ fn first_valid_answer_decides_and_the_others_are_notified() {
     assert_eq!(answers.count(), 1);
 }
 
+/// Prompts with a message that takes the place of answers.
+fn redirect(t: &mut Fixture, client: ClientId) {
+    let prompt = json!({"sessionId": "s", "message": "never mind", "whenBusy": "redirect"});
+    t.call(client, Command::Prompt(params(prompt)));
+}
+
+#[test]
+fn message_instead_of_an_answer_refuses_and_the_other_clients_are_notified() {
+    let mut t = Fixture::with(&[A, B]);
+    t.prompt(A, "s");
+    t.ask_permission();
+    let ask = t.asked(A)[0];
+    redirect(&mut t, B);
+    assert_eq!(t.decided(), Some("n"));
+    for client in [A, B] {
+        let withdrawn = &t.sinks.0[&client].withdrawn;
+        assert_eq!(*withdrawn, [(ask, DecisionSource::Message)]);
+    }
+    t.end_turn();
+    let prompts = t
+        .received
+        .iter()
+        .filter(|m| m["method"] == "session/prompt");
+    let prompts: Vec<_> = prompts.map(|m| &m["params"]["prompt"][0]["text"]).collect();
+    assert_eq!(prompts, ["go", "never mind"]);
+}
+
+#[test]
+fn request_that_only_another_client_can_answer_is_left_to_it() {
+    let mut t = Fixture::with(&[A]);
+    t.connect_with(B, &json!({}));
+    t.ensure(B, "s");
+    t.prompt(A, "s");
+    t.ask_permission();
+    let ask = t.asked(A)[0];
+    redirect(&mut t, B);
+    assert_eq!(t.decided(), None);
+    let waits = t.sinks.0[&B]
+        .notices
+        .iter()
+        .filter_map(|notice| match notice {
+            Notice::Activity(p) => p.waiting_for.as_ref(),
+            _ => None,
+        });
+    let stages: Vec<_> = waits.map(|waiting| &*waiting.stage).collect();
+    assert_eq!(stages, ["answer"]);
+    t.answer(A, ask, &selected("y"));
+    assert_eq!(t.decided(), Some("y"));
+}
+
 #[test]
 fn invalid_answer_of_the_last_client_that_can_answer_refuses() {
     let mut t = Fixture::with(&[A, B]);

@@ -12,7 +12,9 @@ use crate::cx::{Cx, SessionRequest};
 use crate::log::Record;
 use crate::session::CallerSettings;
 use crate::session::conversation::acp_clients::own_answer;
+use crate::session::decisions::new_message::refuse_for_message;
 use crate::session::decisions::updated_call::updated_call;
+use crate::session::wait_notices::notify_waiting_prompts;
 use crate::session::{Conversation, Decisions, UndeliveredFeedback};
 use crate::shared::RequestOwner;
 use crate::timeout_error::millis;
@@ -56,7 +58,11 @@ impl Decisions {
         let owner = RequestOwner::Session(talk.id.clone());
         let id = cx.shared.next_ask(owner);
         let request = Arc::new(request);
-        let asked = self.clients_with(|can| request.is_answered_with(can), talk, cx);
+        let mut asked = self.clients_with(|can| request.is_answered_with(can), talk, cx);
+        let answering = talk.queue.answering(&asked);
+        if answering.is_some() {
+            asked.clear();
+        }
         // Clients need the chunks that show the question before the request.
         talk.output.number_unsent(cx.clients);
         for client in &asked {
@@ -85,9 +91,14 @@ impl Decisions {
             asked,
             entry: Box::new(asking.entry),
         });
-        if is_unanswerable {
+        if let Some(client) = answering {
+            if let Some(open) = talk.output.requests_mut().take(id) {
+                refuse_for_message(self, open, client, talk, cx);
+            }
+        } else if is_unanswerable {
             self.decide_unanswerable(id, talk, cx);
         }
+        notify_waiting_prompts(talk, cx);
     }
 
     /// Returns the clients that have a capability and may control the session.

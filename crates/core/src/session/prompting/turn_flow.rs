@@ -40,12 +40,8 @@ impl Prompting {
         talk: &mut Conversation,
         cx: &mut Cx<'_>,
     ) -> Result<(), Error> {
-        let Queued {
-            token,
-            turn_id,
-            caller,
-            prompt: mut p,
-        } = queued;
+        let (token, turn_id, caller) = (queued.token, queued.turn_id, queued.caller);
+        let mut p = queued.prompt;
         if talk.output.log().is_waiting() {
             // A prompt that cannot be written leaves no record.
             talk.write(cx)?;

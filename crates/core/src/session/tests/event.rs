@@ -6,7 +6,7 @@ use super::fixture::{Fixture, all, gone};
 use crate::client::ClientId;
 use crate::client_request::{ClientAnswer, ErrorResponse};
 use crate::effect::Effect;
-use crate::session::{BackgroundEvent, RestoreEvent};
+use crate::session::{BackgroundEvent, RestoreEvent, answer_with_message};
 use crate::testing::params;
 use acpipe_json::to_raw;
 use acpipe_model::error::{Error, ErrorKind};
@@ -24,6 +24,8 @@ pub(super) enum On {
     Ensure(Strategy),
     /// The client prompts. The prompt is queued unless it can be sent at once.
     Prompt(&'static str),
+    /// The client prompts, in place of answers to what the running turn asks.
+    Redirect(&'static str),
     /// The client prompts, and allows another attempt after a transient error.
     PromptRetry(&'static str),
     /// The hub lets the session take its queued prompts.
@@ -116,8 +118,14 @@ impl Fixture {
     pub fn pass(&mut self, event: &On) {
         match event {
             On::Ensure(strategy) => self.ensure(strategy),
-            On::Prompt(text) => self.prompt(text, false),
-            On::PromptRetry(text) => self.prompt(text, true),
+            On::Prompt(text) => self.prompt(text, false, false),
+            On::PromptRetry(text) => self.prompt(text, true, false),
+            On::Redirect(text) => {
+                let is_answer = self.act(|s, cx| {
+                    answer_with_message(&mut s.decisions, ClientId::FIRST, &mut s.talk, cx)
+                });
+                self.prompt(text, false, is_answer);
+            }
             On::NextPrompt => self.next_prompt(),
             On::Cancel => {
                 self.act(|s, cx| s.cancel(None, cx));
@@ -276,7 +284,7 @@ impl Fixture {
         self.reply_error(token, opened);
     }
 
-    fn prompt(&mut self, text: &str, retry: bool) {
+    fn prompt(&mut self, text: &str, retry: bool, is_answer: bool) {
         let token = self.token();
         let message = json!({ "role": "user", "parts": [{ "type": "text", "text": text }] });
         let queued = Queued {
@@ -284,6 +292,7 @@ impl Fixture {
             turn_id: format!("t{}", token.call),
             caller: Box::default(),
             prompt: params(json!({ "message": message, "retry": retry })),
+            is_answer,
         };
         let held = self.renewal.as_ref().is_some_and(|r| r.holds(token));
         if !held

@@ -144,6 +144,7 @@ fn request_of_background_work_is_refused_when_a_prompt_that_denies_begins() {
     let token = t.token();
     let message = json!({ "role": "user", "parts": [{ "type": "text", "text": "hi" }] });
     let queued = Queued {
+        is_answer: false,
         token,
         turn_id: "t".to_owned(),
         caller: prompting(caller(Policy::from(Mode::Deny), None)),
@@ -168,6 +169,7 @@ fn refused_file_request_of_background_work_is_no_unapproved_run() {
         let message = json!({ "role": "user", "parts": [{ "type": "text", "text": "hi" }] });
         let mode = if by_user { Mode::Ask } else { Mode::Deny };
         let queued = Queued {
+            is_answer: false,
             token,
             turn_id: "t".to_owned(),
             caller: prompting(caller(Policy::from(mode), None)),
