@@ -94,11 +94,11 @@ mod tests {
         let mut link = file(Some("a\n\x1b[2J\u{202e}b"), None, None);
         link.is_link = true;
         link.uri = Some("file:///a\x1b]0;t\x07\nb".to_owned());
-        let line = file_line(&link, SCREEN);
+        let shown = file_line(&link, SCREEN);
         let target = "file:///a ]0;t b";
         let address = "file:///a%20]0;t%20b";
         assert_eq!(
-            line,
+            shown,
             format!("[a [2J<U+202E>b] \x1b]8;;{address}\x1b\\{target}\x1b]8;;\x1b\\")
         );
         link.uri = Some("javascript:x".to_owned());
