@@ -84,6 +84,7 @@ const TABLE: &str = "\
 --quiet                   | UU-------- | bridge/own_agents.rs
 --raw                     | UU-------- | bridge/rendering.rs
 --raw --output json       | RR-------- | bridge/rendering.rs
+--save-files d            | UU-------- | bridge/cli.rs
 --session s               | UU-------- | bridge/ownership.rs
 --when-busy queue         | -----UU--- | bridge/acp/behaviour/prompts.rs
 # Options of the HTTP server.
