@@ -2,9 +2,11 @@
 
 use crate::data_url::{DataUrl, base64_size};
 use crate::event::Content;
-use acpipe_json::value;
+use acpipe_json::{text, value};
 use acpipe_protocol::wire::AnswerFile;
 use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// Media type of data of which nothing is known.
 const UNKNOWN: &str = "application/octet-stream";
@@ -97,14 +99,8 @@ pub fn answer_file(content: &Content<'_>) -> Option<AnswerFile> {
             base64,
             details,
         } => {
-            let block = value(details);
-            let uri = block_text(Some(&block), "uri");
-            Some(data(
-                Some(media_type),
-                None,
-                uri,
-                base64_size(&base64.decode()),
-            ))
+            let (uri, size) = (data_uri(details), base64_size(&base64.decode()));
+            Some(data(Some(media_type), None, uri.as_deref(), size))
         }
         Content::Link {
             uri,
@@ -163,6 +159,19 @@ fn link(
         size: block.and_then(|block| block["size"].as_u64()),
         path: None,
     }
+}
+
+/// Returns the URI of a content block with data, or of its resource. The data is not copied.
+fn data_uri(block: &RawValue) -> Option<Cow<'_, str>> {
+    acpipe_json::raw_object! {
+        struct FileBlock { uri = "uri", resource = "resource" }
+    }
+    let block: FileBlock<'_> = serde_json::from_str(block.get()).ok()?;
+    let of_resource = || {
+        let resource: FileBlock<'_> = serde_json::from_str(block.resource?.get()).ok()?;
+        text(resource.uri)
+    };
+    text(block.uri).or_else(of_resource)
 }
 
 /// Returns a text member of a content block, or of its resource.
