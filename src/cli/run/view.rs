@@ -263,13 +263,16 @@ impl RunView {
             // A chunk of an endpoint with members that acpipe does not know, or a file.
             Chunk::Passed(json) => {
                 match shown_chunk(json.0.get().as_bytes()) {
+                    Some(Chunk::Passed(_)) if !self.uses_files() => {}
                     Some(Chunk::Passed(file)) => self.file(file.0.get().as_bytes()),
                     Some(chunk) => self.content(&chunk),
                     None => {}
                 }
                 return;
             }
-            Chunk::File { .. } | Chunk::SourceUrl { .. } | Chunk::SourceDocument { .. } => {
+            Chunk::File { .. } | Chunk::SourceUrl { .. } | Chunk::SourceDocument { .. }
+                if self.uses_files() =>
+            {
                 let mut json = Vec::new();
                 chunk.write(&mut json);
                 self.file(&json);
@@ -289,6 +292,11 @@ impl RunView {
         if self.format == Format::Text {
             self.text(chunk);
         }
+    }
+
+    /// Returns `true` if files of the answer are shown or saved. They can be large, and are only read then.
+    fn uses_files(&self) -> bool {
+        self.format == Format::Text || self.saved.is_some()
     }
 
     /// Shows a file of the answer, and saves its data if the user wants that; `json` is its chunk.

@@ -97,7 +97,10 @@ impl Secrets {
 /// or cookies, what follows a scheme, a password, and the user of an address without a password.
 fn named_values(name: &str, value: &str, values: &mut Vec<String>) {
     values.push(value.to_owned());
-    values.push(value.trim_matches(['"', '\'']).to_owned());
+    let unquoted = value.trim_matches(['"', '\'']);
+    if unquoted != value {
+        values.push(unquoted.to_owned());
+    }
     let is_list = names::is_list(name);
     if is_list && let Ok(object) = serde_json::from_str(value) {
         strings(&object, values);

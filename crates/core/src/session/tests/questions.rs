@@ -17,7 +17,7 @@ fn select(option: &str) -> On {
     Client(json!({ "outcome": { "outcome": "selected", "optionId": option } }))
 }
 
-fn form(key: &'static str) -> On {
+pub(super) fn form(key: &'static str) -> On {
     let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
     let params = json!({
         "sessionId": "a1", "mode": "form", "message": "Which?", "requestedSchema": schema,
@@ -26,7 +26,7 @@ fn form(key: &'static str) -> On {
 }
 
 /// Creates a live session in a turn, whose permission requests go to the client.
-fn in_turn() -> Fixture {
+pub(super) fn in_turn() -> Fixture {
     let mut t = Fixture::asking();
     t.on(&Prompt("hi"));
     t

@@ -1,8 +1,8 @@
 //! Tests of messages that the user sends instead of an answer to what the running turn asks.
 
 use super::event::On;
-use super::fixture::Fixture;
-use On::{Client, NextPrompt, Permission, Prompt, Read, Redirect, Request, Stop};
+use super::questions::{form, in_turn};
+use On::{Client, NextPrompt, Permission, Prompt, Read, Redirect, Stop};
 use serde_json::json;
 
 const ASKED: &[&str] = &[
@@ -10,20 +10,6 @@ const ASKED: &[&str] = &[
     "chunks tool-input-available data-permission tool-approval-request",
     "notice runs: edit",
 ];
-
-fn form(key: &'static str) -> On {
-    let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
-    let params = json!({
-        "sessionId": "a1", "mode": "form", "message": "Which?", "requestedSchema": schema,
-    });
-    Request(key, "elicitation/create", params)
-}
-
-fn in_turn() -> Fixture {
-    let mut t = Fixture::asking();
-    t.on(&Prompt("hi"));
-    t
-}
 
 #[test]
 fn message_refuses_the_open_requests_and_becomes_the_next_turn() {
