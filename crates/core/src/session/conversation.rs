@@ -27,7 +27,6 @@ use crate::session::settings::SessionSettings;
 use crate::session::stored_info::stored_info;
 use crate::session::terms::{SessionTerms, WatchedSession};
 use crate::session::turns::{AbandonedPrompt, SessionTurns};
-use crate::terms::Terms;
 use crate::timeout_error::TimedOut;
 use crate::turn::{TurnEvent, TurnView as _};
 use acpipe_model::error::{Error, ErrorKind};
@@ -340,15 +339,26 @@ impl Conversation {
         self.terms.forget_stricter();
     }
 
-    /// Begins the terms of a prompt: those of the session's agent and of the client that sent it.
-    pub fn begin_terms(&mut self, caller: &CallerSettings, cx: &mut Cx<'_>) {
+    /// Begins the terms of a prompt: those of the session's agent and of the client that sent it. `waits`: the agent begins
+    /// it after work of the turn before.
+    pub fn begin_terms(&mut self, caller: &CallerSettings, waits: bool, cx: &mut Cx<'_>) {
         if let Some(terms) = &caller.terms {
-            let own = Terms::of(cx.agent.definition, &cx.shared.settings);
-            self.terms.forget_asking();
-            self.terms.set_terms(&own, terms, &self.settings, cx);
+            self.terms.begin_prompt(terms, waits, &self.settings, cx);
             self.recheck_asking(cx);
             self.terms
                 .compare(caller, (&self.settings, &self.known), &self.output, cx);
+        }
+    }
+
+    /// Notes whether the running prompt waits for work of the turn before, for which the terms of that turn hold, too.
+    pub fn set_waiting(&mut self, waits: bool, cx: &mut Cx<'_>) {
+        let Some(running) = self.turns.prompted_mut() else {
+            return;
+        };
+        running.waits_for_background = waits;
+        if self.terms.set_waiting(waits, cx) {
+            self.recheck_asking(cx);
+            self.show_terms(cx);
         }
     }
 
@@ -357,11 +367,7 @@ impl Conversation {
         let Some(terms) = &caller.terms else {
             return;
         };
-        let held = Terms {
-            policy: cx.policy().clone(),
-            limits: *cx.limits(),
-        };
-        self.terms.set_terms(&held, terms, &self.settings, cx);
+        self.terms.join_prompt(terms, &self.settings, cx);
         self.recheck_asking(cx);
         self.terms
             .compare(caller, (&self.settings, &self.known), &self.output, cx);
@@ -373,6 +379,11 @@ impl Conversation {
         if let Some(timer) = &mut self.idle_timer {
             timer.shorten(cx.limits().of(Timeout::Prompt));
         }
+        self.show_terms(cx);
+    }
+
+    /// Shows in the running turn which other terms hold for it.
+    fn show_terms(&mut self, cx: &mut Cx<'_>) {
         if let Some(turn) = self.turns.id().map(str::to_owned) {
             let output = &mut self.output;
             self.terms.show_changed_terms(&turn, output, cx.clients);

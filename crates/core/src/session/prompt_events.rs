@@ -100,9 +100,8 @@ impl SessionMachine {
         let (decisions, talk) = (&mut self.decisions, &mut self.talk);
         match event {
             BackgroundEvent::Began => {
-                if let Some(running) = talk.turns.prompted_mut() {
-                    running.waits_for_background = true;
-                }
+                talk.set_waiting(true, cx);
+                decisions.judge_again(talk, cx);
             }
             BackgroundEvent::PromptBegan => self.prompting.begin_prompt(decisions, talk, cx),
             BackgroundEvent::Ended(end) => {

@@ -30,8 +30,14 @@ pub const PERMISSIONS_CHANGED: &str = "The permissions of this session changed";
 /// Terms of the last prompt of a session.
 #[derive(Debug, Default)]
 pub struct PromptTerms {
-    /// The terms, if they are stricter than those of the session's agent.
+    /// The terms that hold, if they are stricter than those of the session's agent.
     stricter: Option<Arc<Terms>>,
+    /// The terms of the prompt and of the clients that joined its turn, if they are stricter than those of the agent.
+    alone: Option<Arc<Terms>>,
+    /// The terms that held before the prompt, if they are stricter than those of the agent.
+    before: Option<Arc<Terms>>,
+    /// `true` while the prompt waits for work of the turn before, for which the terms before hold, too.
+    waits: bool,
     /// The policy; `None` before the first prompt.
     policy: Option<Policy>,
     /// Description of the change from the policy before, until a turn has shown it.
@@ -66,18 +72,51 @@ pub struct WatchedSession<'a> {
     pub turn: Option<&'a str>,
 }
 
+impl PromptTerms {
+    fn forget_stricter(&mut self) {
+        self.stricter = None;
+        self.alone = None;
+        self.before = None;
+    }
+
+    /// Makes the terms hold that result from those of the prompt and those before. `own` are those of the session's agent.
+    fn apply(&mut self, own: &Terms, cx: &mut Cx<'_>) {
+        let alone = self.alone.as_deref().unwrap_or(own);
+        let terms = if self.waits {
+            let before = self.before.as_deref().unwrap_or(own);
+            Terms {
+                policy: before.policy.with_caller(&alone.policy, None),
+                // The time limits of the work before have ended with its turn.
+                limits: alone.limits,
+            }
+        } else {
+            alone.clone()
+        };
+        let last = self.policy.as_ref().unwrap_or(&own.policy);
+        self.change = (!last.judges_like(&terms.policy)).then(|| {
+            let (now, before) = (terms.policy.summary(), last.summary());
+            let others = if now == before {
+                " with other rules or settings"
+            } else {
+                ""
+            };
+            format!(
+                "this prompt runs under {now}, the one before it under {before}{others}. Each prompt runs under the \
+                 permissions of the client that opened the session and of the client that sent the prompt; the stricter \
+                 of both decide"
+            )
+        });
+        self.policy = Some(terms.policy.clone());
+        self.stricter = (terms != *own).then(|| Arc::new(terms));
+        cx.terms.clone_from(&self.stricter);
+    }
+}
+
 impl SessionTerms {
     /// Forgets what is stricter than the terms of the agent that the session had.
     pub fn forget_stricter(&mut self) {
         if let Some(terms) = &mut self.prompt {
-            terms.stricter = None;
-        }
-    }
-
-    /// Forgets what the clients of the last prompt say of the agent's permission requests.
-    pub fn forget_asking(&mut self) {
-        if let Some(terms) = &mut self.prompt {
-            terms.asking.clear();
+            terms.forget_stricter();
         }
     }
 
@@ -166,7 +205,7 @@ impl SessionTerms {
     /// Takes what is to be kept of the terms while the session is not in memory.
     pub fn take_terms(&mut self) -> Option<Box<PromptTerms>> {
         let mut terms = self.prompt.take()?;
-        terms.stricter = None;
+        terms.forget_stricter();
         Some(terms)
     }
 
@@ -175,41 +214,52 @@ impl SessionTerms {
         self.prompt = terms;
     }
 
-    pub fn set_terms(
+    /// Begins the terms of a prompt. While it waits for work of the turn before (`waits`), the terms before hold, too.
+    pub fn begin_prompt(
         &mut self,
-        held: &Terms,
+        caller: &CallerTerms,
+        waits: bool,
+        settings: &SessionSettings,
+        cx: &mut Cx<'_>,
+    ) {
+        let kept = self.prompt.get_or_insert_default();
+        kept.asking.clear();
+        kept.before = kept.stricter.take();
+        kept.alone = None;
+        kept.waits = waits;
+        self.join_prompt(caller, settings, cx);
+    }
+
+    /// Adds the terms of a client to those of the last prompt.
+    pub fn join_prompt(
+        &mut self,
         caller: &CallerTerms,
         settings: &SessionSettings,
         cx: &mut Cx<'_>,
     ) {
-        let mut kept = self.prompt.take().unwrap_or_default();
+        let kept = self.prompt.get_or_insert_default();
         let claims = kept.listing.contains(&caller.client);
         let lists = caller.lists(settings.options(), claims);
-        let terms = held.with_caller(&caller.terms, lists.as_ref());
         let own = Terms::of(cx.agent.definition, &cx.shared.settings);
-        let last = kept.policy.as_ref().unwrap_or(&own.policy);
-        let change = (!last.judges_like(&terms.policy)).then(|| {
-            let (now, before) = (terms.policy.summary(), last.summary());
-            let others = if now == before {
-                " with other rules or settings"
-            } else {
-                ""
-            };
-            format!(
-                "this prompt runs under {now}, the one before it under {before}{others}. Each prompt runs under the \
-                 permissions of the client that opened the session and of the client that sent the prompt; the stricter \
-                 of both decide"
-            )
-        });
-        kept.change = change;
+        let held = kept.alone.as_deref().unwrap_or(&own);
+        let terms = held.with_caller(&caller.terms, lists.as_ref());
+        kept.alone = (terms != own).then(|| Arc::new(terms));
         let asking = caller.asking.clone();
         kept.asking
             .extend(asking.filter(|own| !kept.asking.contains(own)));
         kept.caller = caller.has_own_settings.then_some(caller.client);
-        kept.policy = Some(terms.policy.clone());
-        kept.stricter = (terms != own).then(|| Arc::new(terms));
-        cx.terms.clone_from(&kept.stricter);
-        self.prompt = Some(kept);
+        kept.apply(&own, cx);
+    }
+
+    /// Notes whether the last prompt waits for work of the turn before. Returns `true` if other terms may hold now.
+    pub fn set_waiting(&mut self, waits: bool, cx: &mut Cx<'_>) -> bool {
+        let changed = self.prompt.as_mut().filter(|kept| kept.waits != waits);
+        let Some(kept) = changed else {
+            return false;
+        };
+        kept.waits = waits;
+        kept.apply(&Terms::of(cx.agent.definition, &cx.shared.settings), cx);
+        true
     }
 
     /// Shows in a turn that it runs under another policy than the last one, and in which other settings the session differs

@@ -163,7 +163,7 @@ impl Prompting {
         let instructions = cx.agent.definition.instructions.as_deref();
         let preamble = std::mem::take(&mut talk.preamble);
         let parts = with_request(preamble.before(instructions, &parts), request);
-        running.waits_for_background = connection.is_busy(&agent_session);
+        let waits = connection.is_busy(&agent_session);
         let prompt = AgentCall::prompt(call, &agent_session, &parts, degrade);
         if let Err(error) = connection.call(prompt) {
             self.end_turn(Ending::Failed(error), decisions, talk, cx);
@@ -175,6 +175,7 @@ impl Prompting {
         talk.idle_timer = Some(IdleTimer::begin(cx.now, limit));
         let session = talk.id.clone();
         connection.calls.insert(call, Call::Prompt { session });
+        talk.set_waiting(waits, cx);
     }
 
     /// Ends the pause of the turn: sends its prompt again, or ends it with the agent's refusal.

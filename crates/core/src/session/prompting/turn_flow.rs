@@ -95,7 +95,7 @@ impl Prompting {
             return Err(error);
         }
         talk.output.sync(0);
-        talk.begin_terms(&caller, cx);
+        talk.begin_terms(&caller, waits_for_background, cx);
         talk.preamble = Preamble::default();
         decisions.late_feedback.clear();
         decisions.approvals.begin_turn();
@@ -368,9 +368,7 @@ impl Prompting {
         cx: &mut Cx<'_>,
     ) {
         self.end_unprompted(None, decisions, talk, cx);
-        if let Some(running) = talk.turns.prompted_mut() {
-            running.waits_for_background = false;
-        }
+        talk.set_waiting(false, cx);
     }
 
     pub fn finish_unprompted(

@@ -269,7 +269,7 @@ fn client_is_warned_by_its_own_definition_of_the_agent() {
                     terms: Some(Box::new(terms)),
                     ..CallerSettings::default()
                 };
-                session.talk.begin_terms(&caller, cx);
+                session.talk.begin_terms(&caller, false, cx);
             });
             assert_eq!(own.policy_warning.is_some(), want, "{asks} {mode:?}");
             assert_eq!(receipt(&t).1.is_some(), want, "{asks} {mode:?}");

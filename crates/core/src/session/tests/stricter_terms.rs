@@ -66,6 +66,19 @@ fn join(caller: CallerTerms) -> impl FnOnce(&mut SessionMachine, &mut Cx<'_>) {
     }
 }
 
+/// Begins the prompt of a client with this policy.
+fn begin(t: &mut Fixture, mode: Mode) {
+    let message = json!({ "role": "user", "parts": [{ "type": "text", "text": "hi" }] });
+    let queued = Queued {
+        is_answer: false,
+        token: t.token(),
+        turn_id: "t".to_owned(),
+        caller: prompting(caller(Policy::from(mode), None)),
+        prompt: params(json!({ "message": message })),
+    };
+    t.act(|s, cx| s.begin_turn(queued, cx)).unwrap();
+}
+
 /// Returns the lines for the agent since the last call, and the titles of the notices.
 fn answers(t: &mut Fixture) -> (Vec<String>, Vec<String>) {
     let titles = t.client.take_chunks().into_iter().filter_map(|given| {
@@ -141,16 +154,7 @@ fn open_request_waits_no_longer_than_the_client_that_joins_the_turn_allows() {
 fn request_of_background_work_is_refused_when_a_prompt_that_denies_begins() {
     let mut t = Fixture::asking();
     t.on(&Permission("q1"));
-    let token = t.token();
-    let message = json!({ "role": "user", "parts": [{ "type": "text", "text": "hi" }] });
-    let queued = Queued {
-        is_answer: false,
-        token,
-        turn_id: "t".to_owned(),
-        caller: prompting(caller(Policy::from(Mode::Deny), None)),
-        prompt: params(json!({ "message": message })),
-    };
-    t.act(|s, cx| s.begin_turn(queued, cx)).unwrap();
+    begin(&mut t, Mode::Deny);
     let want = [
         "agent session/prompt hi",
         "agent q1 = selected no",
@@ -160,22 +164,47 @@ fn request_of_background_work_is_refused_when_a_prompt_that_denies_begins() {
 }
 
 #[test]
+fn work_left_from_a_turn_keeps_its_terms_until_the_next_prompt_begins() {
+    let changed = "The permissions of this session changed";
+    for (before, after, refused) in [
+        (Mode::Deny, Mode::Ask, [true, false]),
+        (Mode::Ask, Mode::Deny, [true, true]),
+        (Mode::Ask, Mode::Ask, [false, false]),
+    ] {
+        let mut t = Fixture::asking();
+        begin(&mut t, before);
+        t.pass(&On::Stop("end_turn"));
+        begin(&mut t, after);
+        answers(&mut t);
+        let mut shown = Vec::new();
+        for (event, key, refused) in [
+            (On::BackgroundBegins, "q1", refused[0]),
+            (On::PromptBegins, "q2", refused[1]),
+        ] {
+            t.pass(&event);
+            shown.extend(answers(&mut t).1);
+            t.pass(&Permission(key));
+            let (lines, _) = answers(&mut t);
+            let answer = format!("agent {key} = selected no");
+            assert_eq!(
+                lines.contains(&answer),
+                refused,
+                "{before:?} {after:?} {key}: {lines:?}"
+            );
+        }
+        let changes = shown.iter().filter(|title| *title == changed).count();
+        let want = if before == Mode::Deny { 2 } else { 0 };
+        assert_eq!(changes, want, "{before:?} {after:?}");
+    }
+}
+
+#[test]
 fn refused_file_request_of_background_work_is_no_unapproved_run() {
     for by_user in [false, true] {
         let mut t = Fixture::asking();
         t.shared.served.write_files = true;
         t.on(&writes("q1"));
-        let token = t.token();
-        let message = json!({ "role": "user", "parts": [{ "type": "text", "text": "hi" }] });
-        let mode = if by_user { Mode::Ask } else { Mode::Deny };
-        let queued = Queued {
-            is_answer: false,
-            token,
-            turn_id: "t".to_owned(),
-            caller: prompting(caller(Policy::from(mode), None)),
-            prompt: params(json!({ "message": message })),
-        };
-        t.act(|s, cx| s.begin_turn(queued, cx)).unwrap();
+        begin(&mut t, if by_user { Mode::Ask } else { Mode::Deny });
         if by_user {
             t.pass(&select("no"));
         }
