@@ -20,7 +20,6 @@ mod message;
 mod policy;
 mod session;
 mod session_handle;
-mod sink;
 mod supervision;
 mod turn;
 mod turn_queue;

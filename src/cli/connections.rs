@@ -9,18 +9,15 @@ mod face;
 mod setup;
 
 use access::{Admission, admit};
-use acpipe_core::client::{ClientId, Token};
+use acpipe_core::client::{ClientId, Reply, Token};
 use acpipe_core::client_sink::{ClientSink, ClientSinks};
-use acpipe_host::{
-    ClientAction, ClientConnection, ConnectionEvent, ConnectionNews, Interrupt, OutputQueue,
-};
+use acpipe_host::{ClientAction, ClientConnection, ConnectionEvent, ConnectionNews, Interrupt};
 use acpipe_model::error::Error;
 use acpipe_model::secret::Secrets;
 use connected_client::ConnectedClient;
 use face::Face;
-pub use setup::{ClientAccess, ClientFace, ConnectionSetup, Via};
+pub use setup::{ClientAccess, ClientFace, ConnectionSetup, NewConnection, Via};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 use tracing::{debug, error, warn};
 
@@ -50,19 +47,29 @@ impl Connections {
         }
     }
 
-    fn open(&mut self, id: ClientId, setup: ConnectionSetup, output: Arc<OutputQueue>) {
-        debug!(client = id.0, via = ?setup.via, access = ?setup.access, "client connected");
-        let face = Face::new(setup.face, &self.secrets);
-        let join = setup.settings.map(|own| ClientAction::Join(id, own));
-        self.actions.extend(join);
-        self.all
-            .insert(id, ConnectedClient::new(face, setup.access, output));
+    fn open(&mut self, id: ClientId, connection: NewConnection) {
+        let (face, access) = match connection {
+            NewConnection::Written(setup, output) => {
+                let (via, access) = (setup.via, setup.access);
+                debug!(client = id.0, ?via, ?access, "client connected");
+                let join = setup.settings.map(|own| ClientAction::Join(id, own));
+                self.actions.extend(join);
+                let face = Face::written(setup.face, output, &self.secrets);
+                (face, access)
+            }
+            #[cfg(any(feature = "listen", test))]
+            NewConnection::Direct(access, output) => {
+                debug!(client = id.0, via = "http", ?access, "client connected");
+                (Face::direct(output, &self.secrets), access)
+            }
+        };
+        self.all.insert(id, ConnectedClient::new(face, access));
     }
 
     fn close(&mut self, id: ClientId) {
         if let Some(client) = self.all.remove(&id) {
             debug!(client = id.0, "client disconnected");
-            client.close();
+            client.face.close();
             self.actions.push_back(ClientAction::Leave(id));
         }
     }
@@ -102,12 +109,12 @@ impl Connections {
                             ));
                         }
                         Admission::Answer(answer) => {
-                            ClientSink::reply(self.sink(id)?, Token { client: id, call }, answer);
+                            self.reply(Token { client: id, call }, answer);
                         }
                         Admission::Leave(reply) => {
                             let client = self.client(id)?;
                             client.is_leaving = true;
-                            ClientSink::reply(client, Token { client: id, call }, Ok(reply));
+                            self.reply(Token { client: id, call }, Ok(reply));
                         }
                     }
                 }
@@ -129,24 +136,39 @@ impl Connections {
 
 impl ClientSinks for Connections {
     fn sink(&mut self, client: ClientId) -> Option<&mut dyn ClientSink> {
-        Some(self.client(client)?)
+        Some(self.client(client)?.face.sink())
+    }
+
+    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
+        if let Some(client) = self.client(token.client) {
+            let own = client.face.own_token(token);
+            client.face.sink().reply(own, answer);
+        }
     }
 
     fn is_client_full(&mut self, client: ClientId) -> bool {
-        self.all.get(&client).is_some_and(ClientSink::is_full)
+        let client = self.all.get(&client);
+        client.is_some_and(|client| client.face.sink_ref().is_full())
     }
 
     fn is_client_lagging(&mut self, client: ClientId) -> bool {
-        self.all.get(&client).is_some_and(ClientSink::is_lagging)
+        let client = self.all.get(&client);
+        client.is_some_and(|client| client.face.sink_ref().is_lagging())
     }
 }
 
 impl ClientConnection for Connections {
-    type Input = ConnectionEvent<ConnectionSetup>;
+    type Input = ConnectionEvent<NewConnection>;
 
     fn input(&mut self, input: Self::Input) {
         match input {
-            ConnectionEvent::Opened(id, setup, output) => self.open(id, setup, output),
+            ConnectionEvent::Opened(id, setup) => self.open(id, setup),
+            ConnectionEvent::Action(id, action) => {
+                if let Some(client) = self.client(id) {
+                    client.face.act(action);
+                    self.requesting.push(id);
+                }
+            }
             ConnectionEvent::Input(id, input, _queued) => {
                 if let Some(client) = self.client(id) {
                     client.input(input);
@@ -216,7 +238,7 @@ impl ClientConnection for Connections {
 impl Drop for Connections {
     fn drop(&mut self) {
         for client in self.all.values() {
-            client.close();
+            client.face.close();
         }
     }
 }
@@ -225,22 +247,37 @@ impl Drop for Connections {
 mod tests {
     use super::*;
     use crate::cli::acp::client::FaceSettings;
-    use acpipe_core::client::{Command, Reply};
+    use acpipe_core::client::Command;
     use acpipe_core::client_sink::ChunkAddress;
     use acpipe_host::{ClientChannel, Connector, FULL, connections};
     use acpipe_model::acp_client::AcpCommand;
     use acpipe_protocol::wire::{Done, PromptWhenBusy};
     use tokio::sync::mpsc;
 
-    type Events = mpsc::Receiver<ConnectionEvent<ConnectionSetup>>;
+    type Events = mpsc::Receiver<ConnectionEvent<NewConnection>>;
 
-    fn loop_of_connections() -> (Connector<ConnectionSetup>, Events, Connections) {
+    fn loop_of_connections() -> (Connector<NewConnection>, Events, Connections) {
         let (connector, events, news) = connections();
         (
             connector,
             events,
             Connections::new(Secrets::default(), news),
         )
+    }
+
+    async fn open(
+        connector: &Connector<NewConnection>,
+        face: ClientFace,
+        access: ClientAccess,
+    ) -> ClientChannel<NewConnection> {
+        let setup = ConnectionSetup {
+            face,
+            access,
+            via: Via::Socket,
+            settings: None,
+        };
+        let new = |output| NewConnection::Written(setup, output);
+        connector.open(new).await.unwrap()
     }
 
     fn chunk(clients: &mut Connections, id: ClientId, size: usize) {
@@ -257,8 +294,7 @@ mod tests {
     #[tokio::test]
     async fn call_that_waited_for_room_is_made_when_the_client_has_read() {
         let (connector, mut events, mut clients) = loop_of_connections();
-        let setup = ConnectionSetup::neutral(ClientAccess::Full, Via::Http);
-        let mut connection = connector.open(setup).await.unwrap();
+        let mut connection = open(&connector, ClientFace::Neutral, ClientAccess::Full).await;
         let id = connection.input.id();
         clients.input(events.recv().await.unwrap());
         chunk(&mut clients, id, FULL + 1);
@@ -282,21 +318,14 @@ mod tests {
     /// Opens a connection of a client that speaks ACP. It has sent a load, of which the hub has the first call.
     async fn loading(
         access: ClientAccess,
-    ) -> (ClientChannel<ConnectionSetup>, Events, Connections, Token) {
+    ) -> (ClientChannel<NewConnection>, Events, Connections, Token) {
         let (connector, mut events, mut clients) = loop_of_connections();
-        let face = ClientFace::Acp(FaceSettings {
+        let settings = FaceSettings {
             agents: vec!["a".to_owned()],
             id_prefix: String::new(),
             when_busy: PromptWhenBusy::default(),
-        });
-        let via = Via::Socket;
-        let setup = ConnectionSetup {
-            face,
-            access,
-            via,
-            settings: None,
         };
-        let connection = connector.open(setup).await.unwrap();
+        let connection = open(&connector, ClientFace::Acp(settings), access).await;
         clients.input(events.recv().await.unwrap());
         for message in [
             r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#,
@@ -346,8 +375,7 @@ mod tests {
     #[tokio::test]
     async fn client_that_leaves_is_reported_once() {
         let (connector, mut events, mut clients) = loop_of_connections();
-        let setup = ConnectionSetup::neutral(ClientAccess::Full, Via::Http);
-        let connection = connector.open(setup).await.unwrap();
+        let connection = open(&connector, ClientFace::Neutral, ClientAccess::Full).await;
         let id = connection.input.id();
         clients.input(events.recv().await.unwrap());
         connection.input.close().await;

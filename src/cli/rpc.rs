@@ -34,6 +34,8 @@ use batch::{BatchId, OpenBatches, TooLarge};
 use calls::{CallOrigin, CallOrigins};
 use chunk_prefix::ChunkPrefix;
 use events::EventStreams;
+#[cfg(feature = "listen")]
+pub(super) use faults::invalid_field;
 use faults::usable_id;
 pub(super) use faults::write_error;
 use faults::{client_not_reading, too_large_batch, too_many_batches, too_many_calls};
@@ -395,7 +397,9 @@ impl ClientSink for RpcClient {
     }
 
     fn is_full(&self) -> bool {
-        self.out.len() + self.unsent > FULL || self.unsent > self.window
+        self.out.len() + self.unsent > FULL
+            || self.unsent > self.window
+            || self.pressure == Pressure::Full
     }
 
     fn is_lagging(&self) -> bool {

@@ -7,13 +7,12 @@ use super::asks::OpenAsks;
 use super::call::{HandleCall, PromptCall};
 use super::error::{Error, Result};
 use super::event::{Event, EventBroadcast};
-use super::sink::{HubOutput, SentChunk, Sink};
-use super::turn_queue::{QueuedChunk, TurnQueue};
+use super::turn_queue::{QueuedChunk, TurnQueue, UnreadBytes};
 use super::wake::{Departure, Wake};
 use acpipe_core::client::{ClientId, Command, Reply, Token};
 use acpipe_core::client_sink::{ClientSink, ClientSinks};
 use acpipe_core::methods::learn_secrets;
-use acpipe_host::{ClientAction, ClientConnection, Interrupt};
+use acpipe_host::{ClientAction, ClientConnection, DirectSink, HubOutput, Interrupt, SentChunk};
 use acpipe_model::error::Error as CoreError;
 use acpipe_model::secret::Secrets;
 use acpipe_protocol::wire;
@@ -31,7 +30,7 @@ pub struct LibraryClients {
     asks: OpenAsks,
     events: EventBroadcast,
     wake: Arc<Wake>,
-    sinks: BTreeMap<ClientId, Sink>,
+    sinks: BTreeMap<ClientId, ClientOutput>,
     /// Clients that may have output.
     listed: Vec<ClientId>,
     /// Calls that wait for a reply, by the number of the call.
@@ -43,6 +42,14 @@ pub struct LibraryClients {
     prompted: Vec<String>,
     actions: VecDeque<ClientAction>,
     is_ending: bool,
+}
+
+/// Output of a client.
+#[derive(Debug)]
+struct ClientOutput {
+    sink: DirectSink,
+    /// `true` if the client is in the list of those with output.
+    is_listed: bool,
 }
 
 /// Receiver of the reply to a call.
@@ -90,13 +97,18 @@ impl LibraryClients {
             actions: VecDeque::new(),
             is_ending: false,
         };
-        clients.join(ClientId::FIRST, Sink::new(Arc::default()));
+        clients.join(ClientId::FIRST, &Arc::default());
         clients
     }
 
-    fn join(&mut self, client: ClientId, mut sink: Sink) {
-        sink.is_ending = self.is_ending;
-        self.sinks.insert(client, sink);
+    fn join(&mut self, client: ClientId, unread: &Arc<UnreadBytes>) {
+        let unread = unread.clone();
+        let mut sink = DirectSink::new(move || unread.get(), false);
+        if self.is_ending {
+            sink.end();
+        }
+        let is_listed = false;
+        self.sinks.insert(client, ClientOutput { sink, is_listed });
         let params = wire::InitializeParams::of(self.capabilities);
         self.submit(client, Command::Initialize(params), ReplyReceiver::Dropped);
     }
@@ -163,8 +175,8 @@ impl LibraryClients {
 
     fn end(&mut self) {
         self.is_ending = true;
-        for sink in self.sinks.values_mut() {
-            sink.is_ending = true;
+        for output in self.sinks.values_mut() {
+            output.sink.end();
         }
         self.actions.push_back(ClientAction::End);
     }
@@ -225,21 +237,21 @@ impl LibraryClients {
 
 impl ClientSinks for LibraryClients {
     fn sink(&mut self, client: ClientId) -> Option<&mut dyn ClientSink> {
-        let sink = self.sinks.get_mut(&client)?;
-        if !std::mem::replace(&mut sink.is_listed, true) {
+        let output = self.sinks.get_mut(&client)?;
+        if !std::mem::replace(&mut output.is_listed, true) {
             self.listed.push(client);
         }
-        Some(sink)
+        Some(&mut output.sink)
     }
 
     fn is_client_full(&mut self, client: ClientId) -> bool {
-        let sink = self.sinks.get(&client);
-        sink.is_some_and(ClientSink::is_full)
+        let output = self.sinks.get(&client);
+        output.is_some_and(|output| output.sink.is_full())
     }
 
     fn is_client_lagging(&mut self, client: ClientId) -> bool {
-        let sink = self.sinks.get(&client);
-        sink.is_some_and(ClientSink::is_lagging)
+        let output = self.sinks.get(&client);
+        output.is_some_and(|output| output.sink.is_lagging())
     }
 }
 
@@ -248,7 +260,7 @@ impl ClientConnection for LibraryClients {
 
     fn input(&mut self, input: HandleCall) {
         match input {
-            HandleCall::Join(client, unread) => self.join(client, Sink::new(unread)),
+            HandleCall::Join(client, unread) => self.join(client, &unread),
             HandleCall::Command(client, command, caller) => {
                 self.submit(client, command, ReplyReceiver::Handle(caller));
             }
@@ -287,12 +299,13 @@ impl ClientConnection for LibraryClients {
 
     fn take_output(&mut self, _: &mut Vec<u8>) {
         for client in std::mem::take(&mut self.listed) {
-            let Some(sink) = self.sinks.get_mut(&client) else {
+            let Some(output) = self.sinks.get_mut(&client) else {
                 continue;
             };
-            sink.is_listed = false;
-            for output in sink.take() {
-                self.deliver(client, output);
+            output.is_listed = false;
+            let mut values = output.sink.take();
+            while let Some(value) = values.pop() {
+                self.deliver(client, value);
             }
         }
         self.accept_prompts();

@@ -1,8 +1,8 @@
 //! Events outside of turns.
 
 use super::chunk::Chunk;
-use super::sink::SentChunk;
 use acpipe_core::client::Notice;
+use acpipe_host::SentChunk;
 use acpipe_protocol::wire::{ActivityParams, AgentStateParams, StateParams};
 use std::collections::BTreeMap;
 use std::sync::Arc;

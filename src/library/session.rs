@@ -164,19 +164,7 @@ impl Session {
         let turn = self.0.hub().new_turn();
         PromptBuilder {
             session: self.0.clone(),
-            params: PromptParams {
-                session_id: Some(self.id().to_owned()),
-                message: message.into().into_prompt(),
-                turn_id: Some(turn),
-                rerun: false,
-                degrade: false,
-                retry: false,
-                retry_after_output: false,
-                timeout_ms: None,
-                elapsed_ms: 0,
-                context: Box::default(),
-                when_busy: PromptWhenBusy::Queue,
-            },
+            params: PromptParams::of(self.id(), &turn, message.into().into_prompt()),
         }
     }
 

@@ -2,15 +2,12 @@
 
 use super::error::{Error, Result};
 use super::wake::Wake;
-use acpipe_host::FULL;
+use acpipe_host::{BEHIND, FULL};
 use acpipe_protocol::wire::TurnSummary;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-
-/// Number of unread bytes above which a client is behind.
-pub const BEHIND: usize = FULL / 4;
 
 /// Number of unread bytes of a client, in the queues of all its turns.
 #[derive(Debug, Default)]

@@ -6,11 +6,12 @@
 
 mod output;
 
+use super::client::ClientAction;
 use super::input::{ClientInput, ReservedBytes};
 use acpipe_core::client::ClientId;
 use acpipe_core::metrics::HubMetrics;
 use acpipe_json::frame::{ClientFrame, Framing};
-pub use output::{ConnectionOutput, OutputQueue};
+pub use output::{Batch, ConnectionOutput, OutputQueue};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -29,9 +30,11 @@ const MOST_CONNECTIONS: usize = 1024;
 #[derive(Debug)]
 pub enum ConnectionEvent<S> {
     /// A client has connected.
-    Opened(ClientId, S, Arc<OutputQueue>),
+    Opened(ClientId, S),
     /// A message of a client.
     Input(ClientId, ClientInput, QueuedBytes),
+    /// Action of a client in this process.
+    Action(ClientId, ClientAction),
     /// A client has left, after all its messages.
     Closed(ClientId),
     /// A listener wants the metrics of the hub.
@@ -77,11 +80,11 @@ struct ConnectionRegistry {
 
 /// A connection of one client.
 #[derive(Debug)]
-pub struct ClientChannel<S> {
+pub struct ClientChannel<S, B: Batch = Vec<u8>> {
     /// Messages of the client.
     pub input: ConnectionInput<S>,
     /// Output for the client.
-    pub output: ConnectionOutput,
+    pub output: ConnectionOutput<B>,
 }
 
 /// Messages of a client to the loop. Dropping it means that the client has left.
@@ -127,17 +130,20 @@ pub fn connections<S>() -> (
 }
 
 impl<S> Connector<S> {
-    /// Opens a connection for a client.
+    /// Opens a connection for a client, whose face writes to the queue that `setup` gets.
     ///
     /// # Errors
     /// The loop has ended, or too many connections are open.
-    pub async fn open(&self, setup: S) -> Result<ClientChannel<S>, ConnectionError> {
+    pub async fn open<B: Batch>(
+        &self,
+        setup: impl FnOnce(Arc<OutputQueue<B>>) -> S,
+    ) -> Result<ClientChannel<S, B>, ConnectionError> {
         let place = Arc::clone(&self.places).try_acquire_owned();
         let place = place.map_err(|_| ConnectionError::TooMany)?;
         let id = ClientId(self.shared.last.fetch_add(1, Ordering::Relaxed) + 1);
         let shared = Arc::clone(&self.shared);
         let (queue, output) = output::output_queue(move || shared.notify.notify_one());
-        let opened = ConnectionEvent::Opened(id, setup, queue);
+        let opened = ConnectionEvent::Opened(id, setup(queue));
         let sent = self.events.send(opened).await;
         sent.map_err(|_| ConnectionError::Ended)?;
         let input = ConnectionInput {
@@ -208,6 +214,18 @@ impl<S> ConnectionInput<S> {
         self.send(Framing::Lines, frame).await
     }
 
+    /// Passes an action of a client in this process to the loop.
+    ///
+    /// # Errors
+    /// The loop has ended.
+    pub async fn act(&self, action: ClientAction) -> Result<(), ConnectionError> {
+        let sent = self
+            .events
+            .send(ConnectionEvent::Action(self.id, action))
+            .await;
+        sent.map_err(|_| ConnectionError::Ended)
+    }
+
     /// Closes the connection after all messages that were sent.
     pub async fn close(mut self) {
         // If the loop has ended, so have all connections.
@@ -249,14 +267,18 @@ impl ConnectionNews {
 mod tests {
     use super::*;
 
+    async fn open(connector: &Connector<()>) -> Result<ClientChannel<()>, ConnectionError> {
+        connector.open(|_| ()).await
+    }
+
     #[tokio::test]
     async fn messages_arrive_before_the_end_of_their_connection() {
         let (connector, mut events, _news) = connections::<()>();
-        let connection = connector.open(()).await.unwrap();
+        let connection = open(&connector).await.unwrap();
         let id = connection.input.id();
         connection.input.message(b"{}".to_vec()).await.unwrap();
         connection.input.close().await;
-        assert!(matches!(events.recv().await, Some(ConnectionEvent::Opened(c, (), _)) if c == id));
+        assert!(matches!(events.recv().await, Some(ConnectionEvent::Opened(c, ())) if c == id));
         assert!(matches!(events.recv().await, Some(ConnectionEvent::Input(c, ..)) if c == id));
         assert!(matches!(events.recv().await, Some(ConnectionEvent::Closed(c)) if c == id));
     }
@@ -264,7 +286,7 @@ mod tests {
     #[tokio::test]
     async fn dropped_connection_is_reported_once() {
         let (connector, _events, news) = connections::<()>();
-        let connection = connector.open(()).await.unwrap();
+        let connection = open(&connector).await.unwrap();
         let id = connection.input.id();
         drop(connection);
         news.arrival().await;
@@ -275,23 +297,23 @@ mod tests {
     #[tokio::test]
     async fn number_of_connections_is_bounded() {
         let (connector, mut events, _news) = connections::<()>();
-        let mut open = Vec::new();
+        let mut all = Vec::new();
         for _ in 0..MOST_CONNECTIONS {
-            open.push(connector.open(()).await.unwrap());
+            all.push(open(&connector).await.unwrap());
             events.recv().await;
         }
         assert_eq!(
-            connector.open(()).await.unwrap_err(),
+            open(&connector).await.unwrap_err(),
             ConnectionError::TooMany
         );
-        open.pop();
-        assert!(connector.open(()).await.is_ok());
+        all.pop();
+        assert!(open(&connector).await.is_ok());
     }
 
     #[tokio::test]
     async fn queued_bytes_of_a_connection_are_bounded() {
         let (connector, mut events, _news) = connections::<()>();
-        let connection = connector.open(()).await.unwrap();
+        let connection = open(&connector).await.unwrap();
         events.recv().await;
         let half = vec![b'1'; QUEUE_BYTES as usize / 2 + 1];
         connection.input.message(half.clone()).await.unwrap();

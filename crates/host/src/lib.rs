@@ -10,6 +10,7 @@ mod clock;
 mod connections;
 mod daemon;
 mod descriptors;
+mod direct_client;
 mod direct_process;
 mod discover;
 mod drive;
@@ -49,11 +50,12 @@ mod terminal;
 pub use client::{ClientAction, ClientConnection};
 pub use clock::running_now;
 pub use connections::{
-    ClientChannel, ConnectionError, ConnectionEvent, ConnectionInput, ConnectionNews,
+    Batch, ClientChannel, ConnectionError, ConnectionEvent, ConnectionInput, ConnectionNews,
     ConnectionOutput, Connector, OutputQueue, connections,
 };
 pub use daemon::{DaemonListener, DaemonPlace, StartedDaemon, detach};
 pub use descriptors::check as check_descriptors;
+pub use direct_client::{BEHIND, DirectOutput, DirectSink, HubOutput, SentChunk};
 pub use direct_process::{
     AgentStarter, DirectProcess, DirectProcessEnd, NextLine, StopStep, Stopped,
 };

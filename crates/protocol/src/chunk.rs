@@ -3,10 +3,12 @@
 //! Optional fields are absent, never `null`. All tools of agents have `dynamic: true` (their names are not
 //! known in advance) and `providerExecuted: true` (the client must not run them).
 
+mod facts;
 mod parts;
 mod weight;
 
 use acpipe_json::{Raw, write_json};
+pub use facts::ChunkFacts;
 pub use parts::{FinishReason, SubagentState, ToolInput, ToolOutput, ToolState};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;

@@ -2,8 +2,22 @@
 
 use crate::cli::acp::client::FaceSettings;
 use acpipe_core::hub::Settings;
+#[cfg(any(feature = "listen", test))]
+use acpipe_host::DirectOutput;
+use acpipe_host::OutputQueue;
+use std::sync::Arc;
 
-/// Facts about a new connection.
+/// A new connection, with the queue of its output.
+#[derive(Debug)]
+pub enum NewConnection {
+    /// Of a client that reads and writes bytes.
+    Written(ConnectionSetup, Arc<OutputQueue>),
+    /// Of a part of this program, with the settings of the loop.
+    #[cfg(any(feature = "listen", test))]
+    Direct(ClientAccess, Arc<OutputQueue<DirectOutput>>),
+}
+
+/// Facts about a new connection of a client that reads and writes bytes.
 #[derive(Debug)]
 pub struct ConnectionSetup {
     /// Protocol of the client.
@@ -44,21 +58,4 @@ pub enum Via {
     /// A WebSocket.
     #[cfg(feature = "listen")]
     WebSocket,
-    /// An HTTP request.
-    #[cfg(any(feature = "listen", test))]
-    Http,
-}
-
-impl ConnectionSetup {
-    /// Creates the setup of a client that speaks the neutral protocol, with the settings of the loop.
-    #[cfg(any(feature = "listen", test))]
-    #[must_use]
-    pub fn neutral(access: ClientAccess, via: Via) -> Self {
-        Self {
-            face: ClientFace::Neutral,
-            access,
-            via,
-            settings: None,
-        }
-    }
 }

@@ -6,7 +6,7 @@ use super::socket_clients::{SocketClients, accept_clients};
 use super::start_options::StartVariables;
 use crate::cli::args::daemon::{ResidentArgs, RunDaemonArgs};
 use crate::cli::config::UserFile;
-use crate::cli::connections::{ConnectionSetup, Connections};
+use crate::cli::connections::{Connections, NewConnection};
 #[cfg(feature = "listen")]
 use crate::cli::http::{ListenOptions, check_listen, listen};
 use crate::cli::telemetry::{Telemetry, check_telemetry};
@@ -90,7 +90,7 @@ async fn serve_clients(
         .serving(resident.agent.serving.offer())
         .reporting(telemetry.is_on())
         .resident();
-    let (connector, events, news) = connections::<ConnectionSetup>();
+    let (connector, events, news) = connections::<NewConnection>();
     let mut info = own_info(options)?;
     let http = listen_http(&resident, &secrets, &connector, &mut info).await?;
     // Each task of a client has a sender, so the channel ends with the last of them.
@@ -146,7 +146,7 @@ async fn serve_clients(
 async fn listen_http(
     resident: &ResidentArgs,
     secrets: &Secrets,
-    connector: &Connector<ConnectionSetup>,
+    connector: &Connector<NewConnection>,
     info: &mut DaemonInfo,
 ) -> anyhow::Result<impl Future<Output = ()> + use<>> {
     let mut task = None;
@@ -174,7 +174,7 @@ async fn listen_http(
 fn listen_http(
     _: &ResidentArgs,
     _: &Secrets,
-    _: &Connector<ConnectionSetup>,
+    _: &Connector<NewConnection>,
     _: &mut DaemonInfo,
 ) -> Ready<anyhow::Result<Ready<()>>> {
     ready(Ok(ready(())))

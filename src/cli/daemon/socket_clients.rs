@@ -2,7 +2,7 @@
 
 use super::hello::{DaemonInfo, Hello, LONGEST_HELLO, Purpose, SOCKET_VERSION, Welcome};
 use super::remote_settings::setup_of;
-use crate::cli::connections::{ClientAccess, ClientFace, ConnectionSetup, Via};
+use crate::cli::connections::{ClientAccess, ClientFace, ConnectionSetup, NewConnection, Via};
 use acpipe_host::{ClientChannel, ConnectionInput, ConnectionOutput, Connector, DaemonListener};
 use acpipe_json::frame::ClientFrames;
 use acpipe_json::read_bytes;
@@ -29,7 +29,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// State that the tasks of all socket clients share.
 pub struct SocketClients {
-    pub connector: Connector<ConnectionSetup>,
+    pub connector: Connector<NewConnection>,
     /// Secrets of the clients' command lines, which must not be logged.
     pub secrets: Secrets,
     /// Maximum length of a message in bytes.
@@ -117,7 +117,7 @@ async fn read_hello(stream: &mut UnixStream, buffer: &mut BytesMut) -> anyhow::R
 async fn open(
     hello: Hello,
     clients: &SocketClients,
-) -> anyhow::Result<ClientChannel<ConnectionSetup>> {
+) -> anyhow::Result<ClientChannel<NewConnection>> {
     if hello.socket_version != SOCKET_VERSION {
         let message = format!(
             "the daemon is acpipe {}, and this is acpipe {}: they cannot work together; run `acpipe daemon restart`",
@@ -139,7 +139,10 @@ async fn open(
             setup.await.context("cannot read the settings")??
         }
     };
-    let opened = clients.connector.open(setup).await;
+    let opened = clients
+        .connector
+        .open(|output| NewConnection::Written(setup, output))
+        .await;
     opened.map_err(|error| Error::new(ErrorKind::Overloaded, error.to_string()).into())
 }
 
@@ -167,7 +170,7 @@ async fn write_line(stream: &mut UnixStream, line: &Welcome) -> io::Result<()> {
 async fn read_messages(
     mut read: OwnedReadHalf,
     mut buffer: BytesMut,
-    input: ConnectionInput<ConnectionSetup>,
+    input: ConnectionInput<NewConnection>,
     max_line: usize,
 ) -> io::Result<()> {
     let mut frames = ClientFrames::new(max_line);

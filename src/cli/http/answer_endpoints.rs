@@ -1,15 +1,17 @@
 //! `POST /api/chat/{id}/approval`, `…/answer` and `…/cancel`.
 
 use super::approvals::ApprovalAnswer;
-use super::client::NeutralClient;
+use super::client::HubClient;
 use super::failure::HttpFailure;
-use super::incoming::{Ask, DecidedPart, QuestionDecision};
 use super::messages::json_response;
+use super::question::{Ask, QuestionDecision, reason_of};
 use super::request::{json_body, too_many};
 use super::state::ServerState;
 use crate::cli::connections::ClientAccess;
+use acpipe_core::client::{Command, History, Reply};
 use acpipe_json::check_input;
 use acpipe_protocol::fault::fault;
+use acpipe_protocol::wire::{CancelParams, ListMessagesParams, SessionParams};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -17,7 +19,6 @@ use axum::http::{Request, StatusCode};
 use axum::response::Response;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -48,7 +49,7 @@ pub async fn post_approval(
     request: Request<Body>,
 ) -> Result<Response, HttpFailure> {
     let answer: ApprovalAnswer = read(request).await?;
-    let mut client = NeutralClient::open(&server.connector, access, None).await?;
+    let mut client = HubClient::open(&server.connector, access, None).await?;
     let ask = open_question(&mut client, &session, &answer.approval_id).await?;
     answer
         .check_option(&ask)
@@ -65,9 +66,9 @@ pub async fn post_answer(
     request: Request<Body>,
 ) -> Result<Response, HttpFailure> {
     let answer: AnswerBody = read(request).await?;
-    let mut client = NeutralClient::open(&server.connector, access, None).await?;
+    let mut client = HubClient::open(&server.connector, access, None).await?;
     let ask = open_question(&mut client, &session, &answer.question_id).await?;
-    if ask.is_permission {
+    if ask.options.is_some() {
         let message = "this question is a permission request; answer it with /approval";
         return Err(HttpFailure::bad_request(message));
     }
@@ -101,37 +102,12 @@ pub async fn post_cancel(
     request: Request<Body>,
 ) -> Result<Response, HttpFailure> {
     let cancel: Cancel = read(request).await?;
-    let mut client = NeutralClient::open(&server.connector, access, None).await?;
-    let mut params = json!({ "sessionId": session });
-    if let Some(turn) = cancel.turn_id {
-        params["turnId"] = turn.into();
-    }
-    let result: Value = client.call("session/cancel", &params).await?;
-    Ok(json_response(&result))
-}
-
-#[derive(Deserialize)]
-struct NewestMessage {
-    message: Option<DecidedMessage>,
-}
-
-#[derive(Deserialize)]
-struct EarlierMessages {
-    messages: Vec<DecidedMessage>,
-}
-
-#[derive(Deserialize)]
-struct DecidedMessage {
-    id: String,
-    #[serde(default)]
-    parts: Vec<Box<RawValue>>,
-}
-
-impl DecidedMessage {
-    fn reason(&self, question: &str) -> Option<String> {
-        let mut parts = self.parts.iter();
-        parts.find_map(|part| DecidedPart::reason(part.get(), question))
-    }
+    let mut client = HubClient::open(&server.connector, access, None).await?;
+    let params = CancelParams {
+        session_id: Some(session),
+        turn_id: cancel.turn_id,
+    };
+    Ok(json_response(&client.call(Command::Cancel(params)).await?))
 }
 
 async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<T, HttpFailure> {
@@ -145,12 +121,12 @@ async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<T, HttpFail
 }
 
 async fn open_question(
-    client: &mut NeutralClient,
+    client: &mut HubClient,
     session: &str,
     question: &str,
 ) -> Result<Ask, HttpFailure> {
     client.attach(session, None).await?;
-    confirm(client, session).await?;
+    client.confirm(session).await?;
     if let Some(ask) = client.take_ask(question) {
         return Ok(ask);
     }
@@ -163,38 +139,49 @@ async fn open_question(
 
 /// Returns who or what decided a question of the last messages, in words.
 async fn decided(
-    client: &mut NeutralClient,
+    client: &mut HubClient,
     session: &str,
     question: &str,
 ) -> Result<Option<String>, HttpFailure> {
-    let params = json!({ "sessionId": session });
-    let last: NewestMessage = client.call("message/last", &params).await?;
+    let session_id = Some(session.to_owned());
+    let last = History::LastMessage(SessionParams {
+        session_id: session_id.clone(),
+    });
+    let Reply::Message(last) = client.call(Command::History(last)).await? else {
+        return Err(HttpFailure::unexpected_reply());
+    };
     let Some(last) = last.message else {
         return Ok(None);
     };
-    if let Some(reason) = last.reason(question) {
+    if let Some(reason) = reason_in(&last, question) {
         return Ok(Some(reason));
     }
-    let params = json!({ "sessionId": session, "before": last.id, "limit": SEARCHED });
-    let before: EarlierMessages = client.call("message/list", &params).await?;
-    let reasons = before.messages.iter();
-    Ok(reasons.rev().find_map(|message| message.reason(question)))
+    let before = History::ListMessages(ListMessagesParams {
+        session_id,
+        before: last["id"].as_str().map(str::to_owned),
+        limit: Some(SEARCHED),
+        ..ListMessagesParams::default()
+    });
+    let Reply::Messages(before) = client.call(Command::History(before)).await? else {
+        return Err(HttpFailure::unexpected_reply());
+    };
+    let mut latest_first = before.messages.iter().rev();
+    Ok(latest_first.find_map(|message| reason_in(message, question)))
 }
 
-/// Answers the question. The call after it confirms that the loop has read the answer.
+/// Returns who or what decided a question, in words, if a part of the message is its decision.
+fn reason_in(message: &Value, question: &str) -> Option<String> {
+    let mut parts = message["parts"].as_array()?.iter();
+    parts.find_map(|part| reason_of(part, question))
+}
+
+/// Answers the question, and waits until the hub has handled the answer.
 async fn deliver(
-    client: &mut NeutralClient,
+    client: &mut HubClient,
     session: &str,
     ask: &Ask,
     response: &Value,
 ) -> Result<(), HttpFailure> {
-    client.answer(&ask.id, response).await?;
-    confirm(client, session).await
-}
-
-/// Waits until the loop has handled everything that was sent before.
-async fn confirm(client: &mut NeutralClient, session: &str) -> Result<(), HttpFailure> {
-    let params = json!({ "sessionId": session });
-    client.call::<Value>("session/clients", &params).await?;
-    Ok(())
+    client.answer(ask.id, response).await?;
+    client.confirm(session).await
 }

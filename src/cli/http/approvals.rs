@@ -1,7 +1,9 @@
 //! Answers of browsers to questions of the agent.
 
-use super::incoming::Ask;
-use acpipe_model::option_choice::choose;
+use super::question::Ask;
+use acpipe_model::event::OptionKind;
+use acpipe_model::option_choice::{Choosable as _, choose};
+use acpipe_protocol::wire::OfferedOption;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -25,10 +27,9 @@ impl ApprovalAnswer {
     /// Returns an error if the chosen option is not offered, or does the opposite of `approved`: the core would refuse the
     /// tool call, while the browser reads that it was allowed.
     pub fn check_option(&self, ask: &Ask) -> Result<(), String> {
-        let Some(id) = self.option_id.as_ref().filter(|_| ask.is_permission) else {
+        let (Some(id), Some(options)) = (&self.option_id, &ask.options) else {
             return Ok(());
         };
-        let options = &ask.params.options;
         let Some(option) = options.iter().find(|option| option.option_id == *id) else {
             let offered: Vec<_> = options.iter().map(|o| o.option_id.as_str()).collect();
             return Err(format!(
@@ -36,10 +37,13 @@ impl ApprovalAnswer {
                 offered.join(", ")
             ));
         };
-        if option.kind.starts_with("allow") == self.approved {
+        let kind = option.kind();
+        let allows = matches!(kind, OptionKind::AllowOnce | OptionKind::AllowAlways);
+        if allows == self.approved {
             return Ok(());
         }
-        let (approved, kind) = (self.approved, &option.kind);
+        let (approved, kind) = (self.approved, json!(option.kind));
+        let kind = kind.as_str().unwrap_or_default();
         Err(format!(
             "optionId: {id:?} is of the kind {kind}, but approved is {approved}"
         ))
@@ -47,19 +51,16 @@ impl ApprovalAnswer {
 
     /// Returns the response to the request of the loop.
     pub fn response_to(&self, ask: &Ask) -> Value {
-        if ask.is_permission {
-            self.permission(ask)
-        } else {
-            self.question()
+        match &ask.options {
+            Some(options) => self.permission(options),
+            None => self.question(),
         }
     }
 
-    fn permission(&self, ask: &Ask) -> Value {
+    fn permission(&self, options: &[OfferedOption]) -> Value {
         let chosen = match &self.option_id {
             Some(id) => Some(id),
-            None => {
-                choose(self.approved, false, &ask.params.options).map(|option| &option.option_id)
-            }
+            None => choose(self.approved, false, options).map(|option| &option.option_id),
         };
         let mut outcome = match chosen {
             Some(id) => json!({ "outcome": "selected", "optionId": id }),
@@ -91,17 +92,17 @@ impl ApprovalAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use acpipe_core::client_request::ClientRequestId;
 
     fn ask(is_permission: bool, kinds: &[&str]) -> Ask {
-        let options: Vec<_> = kinds
+        let options = kinds
             .iter()
             .map(|kind| json!({ "optionId": format!("o-{kind}"), "kind": kind, "name": "n" }))
-            .collect();
-        let params = json!({ "questionId": "q", "options": options });
+            .map(|option| serde_json::from_value(option).unwrap());
         Ask {
-            id: "acpipe-1".to_owned(),
-            is_permission,
-            params: serde_json::from_value(params).unwrap(),
+            id: ClientRequestId(1),
+            question_id: "q".to_owned(),
+            options: is_permission.then(|| options.collect()),
         }
     }
 

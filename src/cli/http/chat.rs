@@ -1,7 +1,7 @@
 //! `POST /api/chat`: runs a turn, or continues one after answers, and streams its chunks.
 
 use super::chat_body::{ChatBody, ChatRequest, TurnContinuation, prompt_params};
-use super::client::NeutralClient;
+use super::client::HubClient;
 use super::failure::HttpFailure;
 use super::request::{json_body, sdk_major};
 use super::sse::stream_response;
@@ -9,14 +9,14 @@ use super::state::ServerState;
 use super::token::random_hex;
 use super::turn_stream::{FollowedTurn, TurnStream, notice};
 use crate::cli::connections::ClientAccess;
+use acpipe_core::client::{Command, Reply};
 use acpipe_core::terms::{OTHER_SETTINGS, differing_text, is_term};
-use acpipe_protocol::wire::{Recovery, SessionResult};
+use acpipe_protocol::wire::{Recovery, SessionResult, UserMessage};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
-use serde_json::Value;
 use std::sync::Arc;
 
 /// Handles `POST /api/chat`.
@@ -28,11 +28,9 @@ pub async fn post_chat(
     let major = sdk_major(request.headers())?;
     let body = ChatBody::read(&json_body(request).await?)?;
     let asked = body.request()?;
-    let client = NeutralClient::open(&server.connector, access, major).await?;
+    let client = HubClient::open(&server.connector, access, major).await?;
     let mut turn = match asked {
-        ChatRequest::Prompt { turn_id, message } => {
-            prompt(client, &body, turn_id, &message).await?
-        }
+        ChatRequest::Prompt { turn_id, message } => prompt(client, &body, turn_id, message).await?,
         ChatRequest::Continue(rest) => continue_turn(client, &body, rest).await?,
     };
     turn.begin().await?;
@@ -40,10 +38,10 @@ pub async fn post_chat(
 }
 
 async fn prompt(
-    mut client: NeutralClient,
+    mut client: HubClient,
     body: &ChatBody,
     turn_id: Option<String>,
-    message: &Value,
+    message: UserMessage,
 ) -> Result<TurnStream, HttpFailure> {
     let turn = match turn_id {
         Some(id) => id,
@@ -63,7 +61,7 @@ async fn prompt(
         followed.after_seq = running.after_seq;
     } else {
         let params = prompt_params(&body.id, &turn, message);
-        followed.prompt = Some(client.send("session/prompt", &params).await?);
+        followed.prompt = Some(client.send(Command::Prompt(params)).await?);
     }
     let turn = TurnStream::new(client, followed, body.approvals);
     Ok(turn.with_note(differing_note(&body.id, &recovery)))
@@ -77,20 +75,22 @@ fn differing_note(session: &str, recovery: &Recovery) -> Option<String> {
 }
 
 /// Opens the session. Starts its agent if that is not done by opening it: the demo agent without a name.
-async fn ensure(client: &mut NeutralClient, body: &ChatBody) -> Result<SessionResult, HttpFailure> {
-    let params = body.ensure_params();
-    let ensured = client.call("session/ensure", &params).await;
-    if !ensured.as_ref().is_err_and(HttpFailure::is_out_of_order) {
-        return ensured;
+async fn ensure(client: &mut HubClient, body: &ChatBody) -> Result<SessionResult, HttpFailure> {
+    let ensured = client.call(Command::Ensure(body.ensure_params())).await;
+    let reply = if ensured.as_ref().is_err_and(HttpFailure::is_out_of_order) {
+        client.call(Command::Connect(body.agent_params())).await?;
+        client.call(Command::Ensure(body.ensure_params())).await
+    } else {
+        ensured
+    };
+    match reply? {
+        Reply::Session(result) => Ok(*result),
+        _ => Err(HttpFailure::unexpected_reply()),
     }
-    client
-        .call::<Value>("agent/connect", &body.agent_params())
-        .await?;
-    client.call("session/ensure", &params).await
 }
 
 async fn continue_turn(
-    mut client: NeutralClient,
+    mut client: HubClient,
     body: &ChatBody,
     rest: TurnContinuation,
 ) -> Result<TurnStream, HttpFailure> {

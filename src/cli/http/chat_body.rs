@@ -5,10 +5,14 @@ use super::failure::HttpFailure;
 use super::request::too_many;
 use super::step::{MessageStep, ToolPart};
 use super::turn_stream::ApprovalMode;
-use acpipe_json::{check_input, read_bytes};
+use crate::cli::rpc::invalid_field;
+use acpipe_json::{check_input, read_bytes, read_typed};
+use acpipe_protocol::wire::{
+    ConnectParams, EnsureParams, PromptParams, PromptWhenBusy, SessionOptions, UserMessage,
+};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
 
 /// Body that the AI SDK's `DefaultChatTransport` sends, with acpipe's fields.
 #[derive(Debug, Deserialize)]
@@ -48,7 +52,7 @@ pub enum ChatRequest {
         /// Id of the turn.
         turn_id: Option<String>,
         /// Message of the user.
-        message: Value,
+        message: UserMessage,
     },
     /// The rest of a turn that waits for answers.
     Continue(TurnContinuation),
@@ -99,28 +103,26 @@ impl ChatBody {
     }
 
     /// Returns the parameters of `agent/connect`.
-    pub fn agent_params(&self) -> Value {
-        self.agent
-            .as_ref()
-            .map_or_else(|| json!({}), |agent| json!({ "agent": agent }))
+    pub fn agent_params(&self) -> ConnectParams {
+        ConnectParams {
+            agent: self.agent.clone(),
+            ..ConnectParams::default()
+        }
     }
 
     /// Returns the parameters of `session/ensure`.
-    pub fn ensure_params(&self) -> Value {
-        let mut params = Map::new();
-        let mut options = Map::new();
-        let set = |to: &mut Map<String, Value>, name: &str, value: &Option<String>| {
-            if let Some(value) = value {
-                to.insert(name.to_owned(), value.as_str().into());
-            }
-        };
-        set(&mut options, "model", &self.model);
-        set(&mut options, "mode", &self.mode);
-        set(&mut params, "agent", &self.agent);
-        set(&mut params, "cwd", &self.cwd);
-        params.insert("sessionId".to_owned(), self.id.as_str().into());
-        params.insert("options".to_owned(), options.into());
-        params.into()
+    pub fn ensure_params(&self) -> EnsureParams {
+        EnsureParams {
+            session_id: Some(self.id.clone()),
+            agent: self.agent.clone(),
+            cwd: self.cwd.clone(),
+            options: Box::new(SessionOptions {
+                model: self.model.clone(),
+                mode: self.mode.clone(),
+                ..SessionOptions::default()
+            }),
+            ..EnsureParams::default()
+        }
     }
 
     /// Returns what the request asks for.
@@ -134,9 +136,8 @@ impl ChatBody {
         })?;
         match last.role.as_str() {
             "user" => {
-                let message = serde_json::from_str(raw.get());
                 let message =
-                    message.map_err(|error| HttpFailure::bad_request(error.to_string()))?;
+                    read_typed(raw.get()).map_err(|fault| invalid_field("message", &fault))?;
                 let is_new = self.trigger == Trigger::RegenerateMessage;
                 let turn_id = last.id.filter(|id| !is_new && !id.is_empty());
                 Ok(ChatRequest::Prompt { turn_id, message })
@@ -197,13 +198,17 @@ fn continuation(message: LastMessage) -> Result<TurnContinuation, HttpFailure> {
 
 /// Returns the parameters of `session/prompt`. A user who writes a message instead of answering what the running turn asks
 /// does not want the call.
-pub fn prompt_params(session: &str, turn: &str, message: &Value) -> Value {
-    json!({ "sessionId": session, "turnId": turn, "message": message, "whenBusy": "redirect" })
+pub fn prompt_params(session: &str, turn: &str, message: UserMessage) -> PromptParams {
+    PromptParams {
+        when_busy: PromptWhenBusy::Redirect,
+        ..PromptParams::of(session, turn, message)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn request(body: &Value) -> Result<ChatRequest, HttpFailure> {
         ChatBody::read(body.to_string().as_bytes())?.request()
@@ -219,7 +224,7 @@ mod tests {
             panic!("not a prompt");
         };
         assert_eq!(turn_id.as_deref(), Some("u1"));
-        assert_eq!(message, user);
+        assert_eq!(message, serde_json::from_value(user.clone()).unwrap());
         let body = json!({ "id": "c", "trigger": "regenerate-message", "messages": [user], "messageId": "a1" });
         assert!(matches!(
             request(&body).unwrap(),

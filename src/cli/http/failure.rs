@@ -1,37 +1,20 @@
 //! Failures of requests: an HTTP status, and plain text that the AI SDK shows, or JSON with the kind of the error.
 
 use acpipe_host::ConnectionError;
-use acpipe_model::error::ErrorKind;
+use acpipe_model::error::{Error, ErrorKind};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 /// Failure of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct HttpFailure {
     /// HTTP status.
     pub status: StatusCode,
     /// One line: the failure, its cause, and the next step.
     pub message: String,
-    /// Kind and details of the protocol's error, if it is one.
-    error: Option<Box<ErrorData>>,
-}
-
-/// Error of the neutral protocol.
-#[derive(Debug, Deserialize)]
-pub struct ProtocolError {
-    message: String,
-    #[serde(default)]
-    data: ErrorData,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-struct ErrorData {
-    #[serde(default)]
-    kind: String,
-    #[serde(flatten)]
-    details: Map<String, Value>,
+    /// Error of the hub, if it is one.
+    error: Option<Box<Error>>,
 }
 
 impl HttpFailure {
@@ -55,6 +38,12 @@ impl HttpFailure {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
+    /// Creates the failure of a call whose reply is of another kind than its result.
+    pub fn unexpected_reply() -> Self {
+        let message = "acpipe failed internally: a call got the reply of another; please report it";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+    }
+
     /// Returns `true` if another call has to come first.
     pub fn is_out_of_order(&self) -> bool {
         self.is_of(ErrorKind::OutOfOrder)
@@ -67,16 +56,16 @@ impl HttpFailure {
 
     fn is_of(&self, kind: ErrorKind) -> bool {
         let error = self.error.as_ref();
-        error.is_some_and(|error| error.kind == kind.name())
+        error.is_some_and(|error| error.kind == kind)
     }
 }
 
-impl From<ProtocolError> for HttpFailure {
-    fn from(error: ProtocolError) -> Self {
+impl From<Error> for HttpFailure {
+    fn from(error: Error) -> Self {
         Self {
-            status: status_of(&error.data),
-            message: error.message,
-            error: Some(Box::new(error.data)),
+            status: status_of(&error),
+            message: error.message.clone(),
+            error: Some(Box::new(error)),
         }
     }
 }
@@ -103,25 +92,29 @@ pub fn with_kind(response: Response) -> Response {
     let Some((failure, error)) = failure.and_then(|f| Some((f, f.error.as_ref()?))) else {
         return response;
     };
-    let body = json!({ "kind": error.kind, "message": failure.message, "data": error.details });
+    let body = json!({ "kind": error.kind.name(), "message": failure.message, "data": error.data });
     let json = [(header::CONTENT_TYPE, "application/json")];
     (failure.status, json, body.to_string()).into_response()
 }
 
 /// Returns the HTTP status of an error.
-fn status_of(error: &ErrorData) -> StatusCode {
-    // By name: this version of the server may be older than an error kind.
-    match &*error.kind {
+fn status_of(error: &Error) -> StatusCode {
+    use ErrorKind::{
+        AgentNotFound, Busy, Cancelled, DuplicateAgent, Forbidden, Internal, InvalidParams,
+        InvalidRequest, InvalidTool, MessageExists, MessageNotFound, OutOfOrder, Overloaded, Parse,
+        SessionExists, SessionLocked, SessionNotFound, Storage, Timeout, TurnUnfinished,
+    };
+    match error.kind {
         // A name that the request has, not a program that the machine has not.
-        "agentNotFound" if error.details.contains_key("field") => StatusCode::BAD_REQUEST,
-        "invalidParams" | "invalidRequest" | "parse" | "invalidTool" => StatusCode::BAD_REQUEST,
-        "forbidden" => StatusCode::FORBIDDEN,
-        "sessionNotFound" | "messageNotFound" => StatusCode::NOT_FOUND,
-        "busy" | "sessionLocked" | "sessionExists" | "messageExists" | "duplicateAgent"
-        | "outOfOrder" | "turnUnfinished" | "cancelled" => StatusCode::CONFLICT,
-        "overloaded" => StatusCode::SERVICE_UNAVAILABLE,
-        "timeout" => StatusCode::GATEWAY_TIMEOUT,
-        "internal" | "storage" => StatusCode::INTERNAL_SERVER_ERROR,
+        AgentNotFound if error.data.contains_key("field") => StatusCode::BAD_REQUEST,
+        InvalidParams | InvalidRequest | Parse | InvalidTool => StatusCode::BAD_REQUEST,
+        Forbidden => StatusCode::FORBIDDEN,
+        SessionNotFound | MessageNotFound => StatusCode::NOT_FOUND,
+        Busy | SessionLocked | SessionExists | MessageExists | DuplicateAgent | OutOfOrder
+        | TurnUnfinished | Cancelled => StatusCode::CONFLICT,
+        Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+        Timeout => StatusCode::GATEWAY_TIMEOUT,
+        Internal | Storage => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::BAD_GATEWAY,
     }
 }
@@ -132,13 +125,7 @@ mod tests {
 
     #[test]
     fn statuses_follow_the_kinds_of_errors() {
-        let failure = |kind: ErrorKind| {
-            let text = format!(
-                r#"{{"code":1,"message":"m","data":{{"kind":"{}"}}}}"#,
-                kind.name()
-            );
-            HttpFailure::from(serde_json::from_str::<ProtocolError>(&text).unwrap())
-        };
+        let failure = |kind: ErrorKind| HttpFailure::from(Error::new(kind, "m"));
         for (kind, status) in [
             (ErrorKind::InvalidParams, 400),
             (ErrorKind::SessionNotFound, 404),
@@ -150,12 +137,9 @@ mod tests {
         ] {
             assert_eq!(failure(kind).status.as_u16(), status, "{}", kind.name());
         }
-        let unknown = r#"{"code":1,"message":"m","data":{"kind":"agentNotFound","field":"agent"}}"#;
-        let unknown = serde_json::from_str::<ProtocolError>(unknown).unwrap();
+        let unknown = Error::new(ErrorKind::AgentNotFound, "m").with("field", "agent");
         assert_eq!(HttpFailure::from(unknown).status.as_u16(), 400);
         assert_eq!(failure(ErrorKind::AgentNotFound).status.as_u16(), 502);
         assert!(failure(ErrorKind::SessionNotFound).is_session_not_found());
-        let bare: ProtocolError = serde_json::from_str(r#"{"code":1,"message":"m"}"#).unwrap();
-        assert_eq!(HttpFailure::from(bare).status.as_u16(), 502);
     }
 }

@@ -1,44 +1,31 @@
 //! `GET /api/chat` and `GET /api/chat/{id}/messages`: stored sessions and messages.
 
-use super::client::NeutralClient;
+use super::client::HubClient;
 use super::failure::HttpFailure;
 use super::request::sdk_major;
 use super::state::ServerState;
 use crate::cli::connections::ClientAccess;
+use acpipe_core::client::{Command, History, Reply};
+use acpipe_protocol::wire::{ListMessagesParams, ListSessionsParams};
 use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Query of `GET /api/chat`, as the parameters of `session/list`.
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize)]
 pub struct ListQuery {
-    #[serde(skip_serializing_if = "Option::is_none")]
     cwd: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<u32>,
-}
-
-#[derive(Deserialize)]
-struct MessagePage {
-    messages: Vec<Box<RawValue>>,
-    more: bool,
-}
-
-#[derive(Deserialize)]
-struct MessageId {
-    id: String,
 }
 
 #[derive(Serialize)]
 struct MessageList {
-    messages: Vec<Box<RawValue>>,
+    messages: Vec<Value>,
 }
 
 /// Handles `GET /api/chat`.
@@ -47,9 +34,15 @@ pub async fn get_chats(
     Extension(access): Extension<ClientAccess>,
     Query(query): Query<ListQuery>,
 ) -> Result<Response, HttpFailure> {
-    let mut client = NeutralClient::open(&server.connector, access, None).await?;
-    let list: Value = client.call("session/list", &json!(query)).await?;
-    Ok(json_response(&list))
+    let mut client = HubClient::open(&server.connector, access, None).await?;
+    let params = ListSessionsParams {
+        cwd: query.cwd,
+        cursor: query.cursor,
+        limit: query.limit,
+        ..ListSessionsParams::default()
+    };
+    let list = Command::History(History::ListSessions(params));
+    Ok(json_response(&client.call(list).await?))
 }
 
 /// Handles `GET /api/chat/{id}/messages`.
@@ -60,7 +53,7 @@ pub async fn get_messages(
     headers: HeaderMap,
 ) -> Result<Response, HttpFailure> {
     let major = sdk_major(&headers)?;
-    let mut client = NeutralClient::open(&server.connector, access, major).await?;
+    let mut client = HubClient::open(&server.connector, access, major).await?;
     let messages = match stored_messages(&mut client, &session).await {
         // The chat has no messages yet.
         Err(failure) if failure.is_session_not_found() => Vec::new(),
@@ -69,40 +62,34 @@ pub async fn get_messages(
     Ok(json_response(&MessageList { messages }))
 }
 
-async fn stored_messages(
-    client: &mut NeutralClient,
-    session: &str,
-) -> Result<Vec<Box<RawValue>>, HttpFailure> {
+async fn stored_messages(client: &mut HubClient, session: &str) -> Result<Vec<Value>, HttpFailure> {
     let attached = client.attach(session, None).await?;
     // The stream has this message from its beginning.
     let omitted = attached.running.map(|running| running.message_id);
     let mut all = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let mut params = json!({ "sessionId": session, "limit": 1000 });
-        if let Some(after) = &after {
-            params["after"] = after.as_str().into();
-        }
-        let page: MessagePage = client.call("message/list", &params).await?;
-        let Some(last) = page.messages.last() else {
-            return Ok(all);
+        let params = ListMessagesParams {
+            session_id: Some(session.to_owned()),
+            after,
+            limit: Some(1000),
+            ..ListMessagesParams::default()
         };
-        after = id_of(last);
-        let is_shown = |message: &RawValue| omitted.is_none() || id_of(message) != omitted;
-        all.extend(
-            page.messages
-                .into_iter()
-                .filter(|message| is_shown(message)),
-        );
+        let list = Command::History(History::ListMessages(params));
+        let Reply::Messages(page) = client.call(list).await? else {
+            return Err(HttpFailure::unexpected_reply());
+        };
+        after = page.messages.last().and_then(id_of).map(str::to_owned);
+        let is_shown = |message: &Value| omitted.is_none() || id_of(message) != omitted.as_deref();
+        all.extend(page.messages.into_iter().filter(is_shown));
         if !page.more || after.is_none() {
             return Ok(all);
         }
     }
 }
 
-fn id_of(message: &RawValue) -> Option<String> {
-    let message: MessageId = serde_json::from_str(message.get()).ok()?;
-    Some(message.id)
+fn id_of(message: &Value) -> Option<&str> {
+    message["id"].as_str()
 }
 
 /// Returns a JSON response that no cache keeps.

@@ -1,6 +1,6 @@
 //! Blocks of text that a stream has begun: a stream that continues a message must begin them again.
 
-use super::step::ChunkFacts;
+use acpipe_protocol::chunk::ChunkFacts;
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -22,19 +22,17 @@ pub enum Passage {
 impl OpenBlocks {
     /// Records a chunk. A delta of a block that this stream has not begun needs a start, because readers forget open
     /// blocks between two streams; the end of such a block would be an error.
-    pub fn pass(&mut self, chunk: &ChunkFacts<'_>) -> Passage {
-        let Some(id) = chunk.id.as_deref() else {
-            return Passage::Alone;
-        };
-        match &*chunk.kind {
-            "text-start" | "reasoning-start" => {
-                self.0.insert(id.to_owned());
+    pub fn pass(&mut self, chunk: &ChunkFacts) -> Passage {
+        match chunk {
+            ChunkFacts::BlockStart(id) => {
+                self.0.insert(id.to_string());
             }
-            "text-delta" | "reasoning-delta" if self.0.insert(id.to_owned()) => {
-                let start = chunk.kind.replace("-delta", "-start");
-                return Passage::After(json!({ "type": start, "id": id }).to_string());
+            ChunkFacts::BlockDelta(word, id) if !self.0.contains(&**id) => {
+                self.0.insert(id.to_string());
+                let start = json!({ "type": format!("{word}-start"), "id": id });
+                return Passage::After(start.to_string());
             }
-            "text-end" | "reasoning-end" if !self.0.remove(id) => return Passage::Dropped,
+            ChunkFacts::BlockEnd(id) if !self.0.remove(&**id) => return Passage::Dropped,
             _ => {}
         }
         Passage::Alone
@@ -48,7 +46,7 @@ mod tests {
     #[test]
     fn block_of_an_earlier_stream_is_begun_again() {
         let mut blocks = OpenBlocks::default();
-        let mut pass = |chunk: &str| blocks.pass(&serde_json::from_str(chunk).unwrap());
+        let mut pass = |chunk: &str| blocks.pass(&ChunkFacts::read(chunk));
         assert_eq!(pass(r#"{"type":"text-end","id":"old"}"#), Passage::Dropped);
         let delta = r#"{"type":"text-delta","id":"m.1","delta":"x"}"#;
         let start = r#"{"id":"m.1","type":"text-start"}"#;

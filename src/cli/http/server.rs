@@ -7,7 +7,7 @@ use super::routes::router;
 use super::state::ServerState;
 use super::tls;
 use super::token::Tokens;
-use crate::cli::connections::ConnectionSetup;
+use crate::cli::connections::NewConnection;
 use crate::cli::failure::UsageError;
 use acpipe_host::Connector;
 use anyhow::{Context as _, bail, ensure};
@@ -87,7 +87,7 @@ struct Acceptor {
 /// An address cannot be bound or must not be used without TLS, or a certificate or token cannot be used.
 pub async fn listen(
     options: ListenOptions,
-    connector: Connector<ConnectionSetup>,
+    connector: Connector<NewConnection>,
 ) -> anyhow::Result<Listening> {
     let args = &options.args;
     ensure!(
@@ -212,7 +212,7 @@ fn origins(all: &[String]) -> anyhow::Result<Vec<HeaderValue>> {
 }
 
 /// Accepts connections until the loop has ended.
-async fn accept(acceptor: Acceptor, connector: Connector<ConnectionSetup>) {
+async fn accept(acceptor: Acceptor, connector: Connector<NewConnection>) {
     let mut open = JoinSet::new();
     loop {
         let stream = tokio::select! {

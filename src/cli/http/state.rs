@@ -3,7 +3,7 @@
 use super::guard::Guard;
 use super::metrics::Metrics;
 use super::token::Tokens;
-use crate::cli::connections::ConnectionSetup;
+use crate::cli::connections::NewConnection;
 use acpipe_host::Connector;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 /// State that all requests of one address share.
 pub struct ServerState {
     /// Opens connections to the loop.
-    pub connector: Connector<ConnectionSetup>,
+    pub connector: Connector<NewConnection>,
     /// Tokens of clients.
     pub tokens: Arc<Tokens>,
     /// Check of `Host` and `Origin`.

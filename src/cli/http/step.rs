@@ -1,38 +1,8 @@
 //! State of the calls of a turn's step as a browser shows it, to decide when a stream ends for an approval.
 
+use acpipe_protocol::chunk::ChunkFacts;
 use serde::Deserialize;
-use serde_json::value::RawValue;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-
-/// Members of a chunk that matter for streams.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ChunkFacts<'a> {
-    /// Type of the chunk.
-    #[serde(rename = "type", borrow)]
-    pub kind: Cow<'a, str>,
-    /// Id of a block or of data.
-    #[serde(default, borrow)]
-    pub id: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    tool_call_id: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    approval_id: Option<Cow<'a, str>>,
-    #[serde(default)]
-    is_automatic: bool,
-    #[serde(default)]
-    preliminary: bool,
-    #[serde(default, borrow)]
-    data: Option<&'a RawValue>,
-}
-
-impl ChunkFacts<'_> {
-    /// Returns `true` if the chunk is the last of its turn.
-    pub fn ends_turn(&self) -> bool {
-        matches!(&*self.kind, "finish" | "abort" | "error")
-    }
-}
 
 /// State of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,29 +77,19 @@ impl MessageStep {
     }
 
     /// Records a chunk.
-    pub fn observe(&mut self, chunk: &ChunkFacts<'_>) {
-        let call = chunk.tool_call_id.as_deref();
-        let approval = chunk.approval_id.as_deref();
-        match (&*chunk.kind, call, approval) {
-            ("start-step", ..) => self.calls.clear(),
-            ("tool-input-start" | "tool-input-available", Some(call), _) => {
+    pub fn observe(&mut self, chunk: &ChunkFacts) {
+        match chunk {
+            ChunkFacts::StepStart => self.calls.clear(),
+            ChunkFacts::CallRuns(call) => {
                 self.calls
-                    .insert(call.to_owned(), StepCallState::Unfinished);
+                    .insert(call.to_string(), StepCallState::Unfinished);
             }
-            ("tool-output-available", Some(call), _) if !chunk.preliminary => self.finish(call),
-            ("tool-output-error" | "tool-input-error" | "tool-output-denied", Some(call), _) => {
-                self.finish(call);
+            ChunkFacts::CallEnds(call) => self.finish(call),
+            ChunkFacts::Asks { approval, call } => {
+                self.asked.insert(approval.to_string(), call.to_string());
             }
-            ("tool-approval-request", Some(call), Some(approval)) if !chunk.is_automatic => {
-                self.asked.insert(approval.to_owned(), call.to_owned());
-            }
-            ("tool-approval-response", _, Some(approval)) => {
-                self.asked.remove(approval);
-            }
-            ("data-permission", ..) if is_decided(chunk.data) => {
-                if let Some(id) = &chunk.id {
-                    self.asked.remove(&**id);
-                }
+            ChunkFacts::Decided(approval) => {
+                self.asked.remove(&**approval);
             }
             _ => {}
         }
@@ -159,15 +119,6 @@ impl MessageStep {
     }
 }
 
-fn is_decided(data: Option<&RawValue>) -> bool {
-    #[derive(Deserialize)]
-    struct ApprovalState {
-        approved: Option<bool>,
-    }
-    let decision = data.and_then(|data| serde_json::from_str::<ApprovalState>(data.get()).ok());
-    decision.is_some_and(|decision| decision.approved.is_some())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,7 +126,7 @@ mod tests {
     fn wait_after(chunks: &[&str], open: &[&str]) -> UserWait {
         let mut step = MessageStep::default();
         for chunk in chunks {
-            step.observe(&serde_json::from_str(chunk).unwrap());
+            step.observe(&ChunkFacts::read(chunk));
         }
         step.user_wait(|id| open.contains(&id))
     }

@@ -1,6 +1,6 @@
 //! `GET /api/chat/{id}/stream`: the running turn from its beginning, for a page that was loaded again.
 
-use super::client::NeutralClient;
+use super::client::HubClient;
 use super::failure::HttpFailure;
 use super::request::sdk_major;
 use super::sse::stream_response;
@@ -30,7 +30,7 @@ pub async fn get_stream(
     headers: HeaderMap,
 ) -> Result<Response, HttpFailure> {
     let major = sdk_major(&headers)?;
-    let mut client = NeutralClient::open(&server.connector, access, major).await?;
+    let mut client = HubClient::open(&server.connector, access, major).await?;
     let attached = match client.attach(&session, None).await {
         Err(failure) if failure.is_session_not_found() => return Ok(nothing()),
         attached => attached?,

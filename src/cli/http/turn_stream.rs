@@ -1,11 +1,14 @@
 //! Chunks of one turn as the data of server-sent events.
 
 use super::approvals::ApprovalAnswer;
-use super::client::NeutralClient;
+use super::client::{HubClient, HubMessage};
 use super::failure::HttpFailure;
-use super::incoming::{Ask, ChunkMessage, DecidedPart, Incoming};
+
 use super::open_blocks::{OpenBlocks, Passage};
-use super::step::{ChunkFacts, MessageStep, UserWait};
+use super::question::{Ask, reason_of};
+use super::step::{MessageStep, UserWait};
+use acpipe_host::SentChunk;
+use acpipe_protocol::chunk::ChunkFacts;
 use acpipe_protocol::wire::{Party, Waiting};
 use serde::Deserialize;
 use serde_json::json;
@@ -48,7 +51,7 @@ pub struct FollowedTurn {
 
 /// Stream of one turn.
 pub struct TurnStream {
-    client: NeutralClient,
+    client: HubClient,
     followed: FollowedTurn,
     approvals: ApprovalMode,
     /// Answers to questions that the loop has not asked yet.
@@ -82,7 +85,7 @@ pub fn notice(severity: &str, title: &str, description: &str) -> String {
 
 impl TurnStream {
     /// Creates the stream of a turn to which `client` is attached.
-    pub fn new(client: NeutralClient, followed: FollowedTurn, approvals: ApprovalMode) -> Self {
+    pub fn new(client: HubClient, followed: FollowedTurn, approvals: ApprovalMode) -> Self {
         let last_seq = followed.after_seq;
         Self {
             client,
@@ -161,15 +164,15 @@ impl TurnStream {
             }
         };
         match message.ok_or_else(HttpFailure::closed)? {
-            Incoming::Chunk(chunk) => self.chunk(&chunk),
-            Incoming::Ask(ask) => self.ask(ask).await?,
-            Incoming::Withdrawn(id) => self.asks.retain(|_, ask| ask.id != id),
-            Incoming::Response(id, result) if self.followed.prompt == Some(id) => {
-                result?;
+            HubMessage::Chunk(chunk) => self.chunk(chunk),
+            HubMessage::Ask(ask) => self.ask(ask).await?,
+            HubMessage::Withdrawn(id) => self.asks.retain(|_, ask| ask.id != id),
+            HubMessage::Reply(call, reply) if self.followed.prompt == Some(call) => {
+                reply?;
                 self.deadline = Some(Deadline::LastChunk(Instant::now() + LAST_CHUNK));
             }
-            Incoming::Waits(waiting) => self.wait(&waiting),
-            Incoming::Response(..) | Incoming::Other => {}
+            HubMessage::Waits(waiting) => self.wait(&waiting),
+            HubMessage::Reply(..) => {}
         }
         self.update_wait();
         Ok(())
@@ -196,20 +199,15 @@ impl TurnStream {
         }
     }
 
-    fn chunk(&mut self, chunk: &ChunkMessage) {
+    fn chunk(&mut self, chunk: SentChunk) {
         if self.has_ended {
             return;
         }
         let is_last = self.followed.end_seq.is_some_and(|end| chunk.seq >= end);
         if self.followed.turn.is_none() {
-            self.followed.turn.clone_from(&chunk.turn_id);
+            self.followed.turn = chunk.turn.as_deref().map(str::to_owned);
         }
-        let is_of_turn = self
-            .followed
-            .turn
-            .as_deref()
-            .is_some_and(|turn| chunk.is_of(turn));
-        if is_of_turn {
+        if chunk.turn.is_some() && self.followed.turn.as_deref() == chunk.turn.as_deref() {
             self.pass(chunk);
         }
         if is_last && !self.has_ended {
@@ -217,35 +215,34 @@ impl TurnStream {
         }
     }
 
-    fn pass(&mut self, chunk: &ChunkMessage) {
+    fn pass(&mut self, chunk: SentChunk) {
         self.last_seq = chunk.seq;
-        let text = chunk.chunk.get();
-        let Ok(facts) = serde_json::from_str::<ChunkFacts<'_>>(text) else {
-            self.events.push_back(text.to_owned());
-            return;
-        };
+        // Chunks are JSON, which is UTF-8.
+        let text = String::from_utf8(chunk.json).unwrap_or_default();
+        let facts = chunk.facts.unwrap_or_else(|| ChunkFacts::read(&text));
+        let late = self.late_answer(&text);
         match self.blocks.pass(&facts) {
-            Passage::Alone => self.events.push_back(text.to_owned()),
-            Passage::After(first) => self.events.extend([first, text.to_owned()]),
+            Passage::Alone => self.events.push_back(text),
+            Passage::After(first) => self.events.extend([first, text]),
             Passage::Dropped => {}
         }
         self.events.extend(self.note.take());
         self.step.observe(&facts);
-        if let Some(reason) = self.late_answer(text) {
+        if let Some(reason) = late {
             self.events.push_back(notice("warning", TOO_LATE, &reason));
         }
-        if facts.ends_turn() {
+        if facts == ChunkFacts::TurnEnd {
             self.end();
         }
     }
 
     async fn ask(&mut self, ask: Ask) -> Result<(), HttpFailure> {
-        let question = &ask.params.question_id;
+        let question = &ask.question_id;
         let answer = self.answers.iter().position(|a| a.approval_id == *question);
         if let Some(index) = answer {
             let answer = self.answers.swap_remove(index);
             self.client
-                .answer(&ask.id, &answer.response_to(&ask))
+                .answer(ask.id, &answer.response_to(&ask))
                 .await?;
         } else {
             self.asks.insert(question.clone(), ask);
@@ -257,7 +254,8 @@ impl TurnStream {
     fn late_answer(&mut self, chunk: &str) -> Option<String> {
         let answers = self.answers.iter().enumerate();
         let mut decisions = answers.filter_map(|(at, answer)| {
-            Some((at, DecidedPart::reason(chunk, &answer.approval_id)?))
+            let mut chunk = serde_json::Deserializer::from_str(chunk);
+            Some((at, reason_of(&mut chunk, &answer.approval_id)?))
         });
         let (at, reason) = decisions.next()?;
         self.answers.swap_remove(at);

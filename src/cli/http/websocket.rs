@@ -2,7 +2,7 @@
 
 use super::failure::HttpFailure;
 use super::state::ServerState;
-use crate::cli::connections::{ClientAccess, ConnectionSetup, Via};
+use crate::cli::connections::{ClientAccess, ClientFace, ConnectionSetup, NewConnection, Via};
 use acpipe_host::{ClientChannel, ConnectionInput, ConnectionOutput};
 use axum::Extension;
 use axum::extract::State;
@@ -44,8 +44,14 @@ pub async fn get_rpc(
     Extension(access): Extension<ClientAccess>,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, HttpFailure> {
-    let setup = ConnectionSetup::neutral(access, Via::WebSocket);
-    let connection = server.connector.open(setup).await?;
+    let setup = ConnectionSetup {
+        face: ClientFace::Neutral,
+        access,
+        via: Via::WebSocket,
+        settings: None,
+    };
+    let new = |output| NewConnection::Written(setup, output);
+    let connection = server.connector.open(new).await?;
     let upgrade = upgrade
         .protocols([SUBPROTOCOL])
         .max_message_size(MOST_MESSAGE)
@@ -53,7 +59,7 @@ pub async fn get_rpc(
     Ok(upgrade.on_upgrade(|socket| serve(socket, connection)))
 }
 
-async fn serve(socket: WebSocket, connection: ClientChannel<ConnectionSetup>) {
+async fn serve(socket: WebSocket, connection: ClientChannel<NewConnection>) {
     let (mut sink, stream) = socket.split();
     let (pings, due) = mpsc::channel(1);
     let end = tokio::select! {
@@ -71,7 +77,7 @@ async fn serve(socket: WebSocket, connection: ClientChannel<ConnectionSetup>) {
 /// Passes messages of the client to the loop. Requests a ping when one is due.
 async fn read(
     mut stream: SplitStream<WebSocket>,
-    input: ConnectionInput<ConnectionSetup>,
+    input: ConnectionInput<NewConnection>,
     pings: mpsc::Sender<()>,
 ) -> Option<WebSocketEnd> {
     let mut ticks = interval_at(Instant::now() + PING, PING);

@@ -4,7 +4,7 @@
 use super::{RpcClient, client_requests};
 use acpipe_json::frame::{Overlong, Sniffed, sniff, sniff_all};
 use acpipe_json::rpc::{ErrorObject, RpcError, code};
-use acpipe_json::{rpc, to_raw};
+use acpipe_json::{TypeFault, rpc, to_raw};
 use acpipe_model::error::{Error, ErrorKind};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -71,6 +71,29 @@ pub(in crate::cli) fn write_error(out: &mut Vec<u8>, id: &RawValue, error: &Erro
         data: Some(&data),
     };
     rpc::write_error(out, id, &object);
+}
+
+/// Error: a member of the parameters, or of their member `within`, has not the form of its type.
+pub(in crate::cli) fn invalid_field(within: &str, fault: &TypeFault) -> Error {
+    let under = |name: &str| match (within, name) {
+        ("", name) | (name, "") => name.to_owned(),
+        (within, name) => format!("{within}.{name}"),
+    };
+    let (path, reason) = (under(&fault.to_string()), &fault.reason);
+    let missing = reason.strip_prefix("missing field `");
+    if let Some(name) = missing.and_then(|rest| rest.strip_suffix('`')) {
+        let field = match path.as_str() {
+            "" => name.to_owned(),
+            path => format!("{path}.{name}"),
+        };
+        let message = format!("missing field `{field}`");
+        return Error::new(ErrorKind::InvalidParams, message).with("field", field);
+    }
+    if path.is_empty() {
+        return Error::new(ErrorKind::InvalidParams, reason);
+    }
+    let message = format!("{path}: {reason}");
+    Error::new(ErrorKind::InvalidParams, message).with("field", path)
 }
 
 /// Error: the client has too many open calls.

@@ -3,11 +3,12 @@
 //! A handler only reads its parameters. The resulting command goes through the [`HandlerSlot`] to the loop, which
 //! owns all state and responds when the command is done.
 
+use super::faults::invalid_field;
 use crate::cli::schema::{DISCOVER, openrpc};
 use acpipe_core::client::Command;
 use acpipe_core::methods::{Method, MethodVisitor, visit_methods};
 use acpipe_json::rpc::Message;
-use acpipe_json::{SMALL, TypeFault, check_input, read_typed, rpc};
+use acpipe_json::{SMALL, check_input, read_typed, rpc};
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::prompt_parts::too_many;
 use acpipe_model::unknown_fields;
@@ -198,23 +199,5 @@ fn known(fields: &Fields, text: &str, handled: &HandlerState) -> Result<(), Erro
 
 /// Parses the parameters of a method. Errors name the field.
 fn read_params<P: DeserializeOwned>(text: &str) -> Result<P, Error> {
-    read_typed(text).map_err(|fault| invalid_field(&fault))
-}
-
-fn invalid_field(fault: &TypeFault) -> Error {
-    let (path, reason) = (fault.to_string(), &fault.reason);
-    let missing = reason.strip_prefix("missing field `");
-    if let Some(name) = missing.and_then(|rest| rest.strip_suffix('`')) {
-        let field = match path.as_str() {
-            "" => name.to_owned(),
-            path => format!("{path}.{name}"),
-        };
-        let message = format!("missing field `{field}`");
-        return Error::new(ErrorKind::InvalidParams, message).with("field", field);
-    }
-    if path.is_empty() {
-        return Error::new(ErrorKind::InvalidParams, reason);
-    }
-    let message = format!("{path}: {reason}");
-    Error::new(ErrorKind::InvalidParams, message).with("field", path)
+    read_typed(text).map_err(|fault| invalid_field("", &fault))
 }

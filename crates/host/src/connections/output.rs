@@ -12,22 +12,48 @@ const BEHIND: usize = FULL / 4;
 /// accepted before that, since a single message can be larger.
 const MOST_UNREAD: usize = 64 << 20;
 
+/// Output that may be queued: bytes, or values of a client in this process.
+pub trait Batch: Default {
+    /// Returns `true` if there is nothing.
+    fn is_empty(&self) -> bool;
+
+    /// Returns the number of bytes.
+    fn size(&self) -> usize;
+
+    /// Moves more output to the end.
+    fn append(&mut self, more: Self);
+}
+
+impl Batch for Vec<u8> {
+    fn is_empty(&self) -> bool {
+        self.is_empty()
+    }
+
+    fn size(&self) -> usize {
+        self.len()
+    }
+
+    fn append(&mut self, mut more: Self) {
+        Self::append(self, &mut more);
+    }
+}
+
 /// Output of one connection, as the loop sees it.
-pub struct OutputQueue {
-    state: Mutex<OutputState>,
+pub struct OutputQueue<B = Vec<u8>> {
+    state: Mutex<OutputState<B>>,
     readable: Notify,
     note_room: Box<dyn Fn() + Send + Sync>,
 }
 
-impl std::fmt::Debug for OutputQueue {
+impl<B> std::fmt::Debug for OutputQueue<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OutputQueue").finish_non_exhaustive()
     }
 }
 
 #[derive(Debug, Default)]
-struct OutputState {
-    bytes: Vec<u8>,
+struct OutputState<B> {
+    unread: B,
     /// Number of bytes that the reader has taken but not sent yet.
     taken: usize,
     is_closed: bool,
@@ -37,12 +63,12 @@ struct OutputState {
 
 /// Output of one connection, as its task sees it. Dropping it drops all output.
 #[derive(Debug)]
-pub struct ConnectionOutput(Arc<OutputQueue>);
+pub struct ConnectionOutput<B: Batch = Vec<u8>>(Arc<OutputQueue<B>>);
 
 /// Creates the queue of a connection; `note_room` is called when its client may have room again.
-pub(super) fn output_queue(
+pub(super) fn output_queue<B: Batch>(
     note_room: impl Fn() + Send + Sync + 'static,
-) -> (Arc<OutputQueue>, ConnectionOutput) {
+) -> (Arc<OutputQueue<B>>, ConnectionOutput<B>) {
     let queue = Arc::new(OutputQueue {
         state: Mutex::default(),
         readable: Notify::new(),
@@ -51,31 +77,29 @@ pub(super) fn output_queue(
     (Arc::clone(&queue), ConnectionOutput(queue))
 }
 
-impl OutputQueue {
-    fn state(&self) -> MutexGuard<'_, OutputState> {
+impl<B: Batch> OutputQueue<B> {
+    fn state(&self) -> MutexGuard<'_, OutputState<B>> {
         // A panic leaves no state half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Moves output into the queue. Returns `false` if the connection is closed, or is closed now because its client
     /// does not read.
-    pub fn push(&self, output: &mut Vec<u8>) -> bool {
+    pub fn push(&self, output: B) -> bool {
         let mut state = self.state();
         if state.is_closed {
-            output.clear();
             return false;
         }
         if state.unread() >= MOST_UNREAD {
-            output.clear();
             *state = OutputState {
                 is_closed: true,
                 is_abandoned: true,
                 ..OutputState::default()
             };
-        } else if state.bytes.is_empty() {
-            std::mem::swap(&mut state.bytes, output);
+        } else if state.unread.is_empty() {
+            state.unread = output;
         } else {
-            state.bytes.append(output);
+            state.unread.append(output);
         }
         let is_open = !state.is_closed;
         drop(state);
@@ -106,23 +130,23 @@ impl OutputQueue {
     }
 }
 
-impl OutputState {
+impl<B: Batch> OutputState<B> {
     fn unread(&self) -> usize {
-        self.bytes.len() + self.taken
+        self.unread.size() + self.taken
     }
 }
 
-impl ConnectionOutput {
+impl<B: Batch> ConnectionOutput<B> {
     /// Waits for output and returns all of it; `None` after the end. What the previous call returned counts as read
     /// by the client from now on. Cancel safe.
-    pub async fn next(&mut self) -> Option<Vec<u8>> {
+    pub async fn next(&mut self) -> Option<B> {
         self.note_sent();
         loop {
             {
                 let mut state = self.0.state();
-                if !state.bytes.is_empty() {
-                    state.taken = state.bytes.len();
-                    return Some(std::mem::take(&mut state.bytes));
+                if !state.unread.is_empty() {
+                    state.taken = state.unread.size();
+                    return Some(std::mem::take(&mut state.unread));
                 }
                 if state.is_closed {
                     return None;
@@ -157,7 +181,7 @@ impl ConnectionOutput {
     }
 }
 
-impl Drop for ConnectionOutput {
+impl<B: Batch> Drop for ConnectionOutput<B> {
     fn drop(&mut self) {
         *self.0.state() = OutputState {
             is_closed: true,
@@ -184,11 +208,11 @@ mod tests {
     #[tokio::test]
     async fn output_counts_as_unread_until_it_is_sent() {
         let (queue, mut output, room) = queue();
-        assert!(queue.push(&mut vec![b'x'; FULL + 1]));
+        assert!(queue.push(vec![b'x'; FULL + 1]));
         assert_eq!(queue.pressure(), Pressure::Full);
         assert_eq!(output.next().await.map(|bytes| bytes.len()), Some(FULL + 1));
         assert_eq!(queue.unread(), FULL + 1);
-        assert!(queue.push(&mut vec![b'y'; 3]));
+        assert!(queue.push(vec![b'y'; 3]));
         assert_eq!(output.next().await, Some(vec![b'y'; 3]));
         assert_eq!(queue.unread(), 3);
         assert_eq!(room.load(Ordering::Relaxed), 1);
@@ -197,9 +221,9 @@ mod tests {
     #[tokio::test]
     async fn closed_queue_delivers_the_rest_and_takes_no_more() {
         let (queue, mut output, _) = queue();
-        queue.push(&mut b"rest".to_vec());
+        queue.push(b"rest".to_vec());
         queue.close();
-        assert!(!queue.push(&mut b"more".to_vec()));
+        assert!(!queue.push(b"more".to_vec()));
         assert_eq!(output.next().await, Some(b"rest".to_vec()));
         assert_eq!(output.next().await, None);
     }
@@ -207,8 +231,8 @@ mod tests {
     #[tokio::test]
     async fn client_that_never_reads_is_disconnected() {
         let (queue, mut output, _) = queue();
-        assert!(queue.push(&mut vec![b'x'; MOST_UNREAD]));
-        assert!(!queue.push(&mut vec![b'x'; 1]));
+        assert!(queue.push(vec![b'x'; MOST_UNREAD]));
+        assert!(!queue.push(vec![b'x'; 1]));
         assert_eq!(queue.unread(), 0);
         output.abandoned().await;
         assert_eq!(output.next().await, None);
@@ -218,18 +242,18 @@ mod tests {
     async fn message_above_the_limit_passes_to_a_client_that_reads() {
         let (queue, mut output, _) = queue();
         for size in [1, MOST_UNREAD - 2, MOST_UNREAD + 1] {
-            assert!(queue.push(&mut vec![b'x'; size]));
+            assert!(queue.push(vec![b'x'; size]));
         }
         let size = output.next().await.map(|bytes| bytes.len());
         assert_eq!(size, Some(2 * MOST_UNREAD));
-        assert!(!queue.push(&mut vec![b'x'; 1]));
+        assert!(!queue.push(vec![b'x'; 1]));
     }
 
     #[test]
     fn dropped_output_takes_no_more() {
         let (queue, output, room) = queue();
         drop(output);
-        assert!(!queue.push(&mut b"more".to_vec()));
+        assert!(!queue.push(b"more".to_vec()));
         assert_eq!(room.load(Ordering::Relaxed), 1);
     }
 }

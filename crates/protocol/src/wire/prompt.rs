@@ -65,6 +65,26 @@ pub struct PromptParams {
     pub when_busy: PromptWhenBusy,
 }
 
+impl PromptParams {
+    /// Creates the parameters of a prompt with no options.
+    #[must_use]
+    pub fn of(session: &str, turn: &str, message: UserMessage) -> Self {
+        Self {
+            session_id: Some(session.to_owned()),
+            message,
+            turn_id: Some(turn.to_owned()),
+            rerun: false,
+            degrade: false,
+            retry: false,
+            retry_after_output: false,
+            timeout_ms: None,
+            elapsed_ms: 0,
+            context: Box::default(),
+            when_busy: PromptWhenBusy::Queue,
+        }
+    }
+}
+
 /// Behaviour of a prompt to a session with a running turn or queued prompts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]

@@ -165,7 +165,7 @@ fn request_of_background_work_is_refused_when_a_prompt_that_denies_begins() {
 
 #[test]
 fn work_left_from_a_turn_keeps_its_terms_until_the_next_prompt_begins() {
-    let changed = "The permissions of this session changed";
+    let title = "The permissions of this session changed";
     for (before, after, refused) in [
         (Mode::Deny, Mode::Ask, [true, false]),
         (Mode::Ask, Mode::Deny, [true, true]),
@@ -192,7 +192,7 @@ fn work_left_from_a_turn_keeps_its_terms_until_the_next_prompt_begins() {
                 "{before:?} {after:?} {key}: {lines:?}"
             );
         }
-        let changes = shown.iter().filter(|title| *title == changed).count();
+        let changes = shown.iter().filter(|shown| *shown == title).count();
         let want = if before == Mode::Deny { 2 } else { 0 };
         assert_eq!(changes, want, "{before:?} {after:?}");
     }
