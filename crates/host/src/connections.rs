@@ -11,7 +11,7 @@ use super::input::{ClientInput, ReservedBytes};
 use acpipe_core::client::ClientId;
 use acpipe_core::metrics::HubMetrics;
 use acpipe_json::frame::{ClientFrame, Framing};
-pub use output::{Batch, ConnectionOutput, OutputQueue};
+pub use output::{ConnectionOutput, OutputQueue, QueuedOutput};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -80,7 +80,7 @@ struct ConnectionRegistry {
 
 /// A connection of one client.
 #[derive(Debug)]
-pub struct ClientChannel<S, B: Batch = Vec<u8>> {
+pub struct ClientChannel<S, B: QueuedOutput = Vec<u8>> {
     /// Messages of the client.
     pub input: ConnectionInput<S>,
     /// Output for the client.
@@ -134,7 +134,7 @@ impl<S> Connector<S> {
     ///
     /// # Errors
     /// The loop has ended, or too many connections are open.
-    pub async fn open<B: Batch>(
+    pub async fn open<B: QueuedOutput>(
         &self,
         setup: impl FnOnce(Arc<OutputQueue<B>>) -> S,
     ) -> Result<ClientChannel<S, B>, ConnectionError> {

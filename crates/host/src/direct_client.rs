@@ -1,6 +1,6 @@
 //! Client in this process: the output of the hub as values, which are neither written nor read as JSON.
 
-use crate::connections::Batch;
+use crate::connections::QueuedOutput;
 use crate::output::FULL;
 use acpipe_core::client::{Notice, Reply, Token};
 use acpipe_core::client_request::{ClientRequest, ClientRequestId};
@@ -81,7 +81,7 @@ impl fmt::Debug for DirectSink {
     }
 }
 
-impl Batch for DirectOutput {
+impl QueuedOutput for DirectOutput {
     fn is_empty(&self) -> bool {
         self.values.is_empty()
     }

@@ -50,8 +50,8 @@ mod terminal;
 pub use client::{ClientAction, ClientConnection};
 pub use clock::running_now;
 pub use connections::{
-    Batch, ClientChannel, ConnectionError, ConnectionEvent, ConnectionInput, ConnectionNews,
-    ConnectionOutput, Connector, OutputQueue, connections,
+    ClientChannel, ConnectionError, ConnectionEvent, ConnectionInput, ConnectionNews,
+    ConnectionOutput, Connector, OutputQueue, QueuedOutput, connections,
 };
 pub use daemon::{DaemonListener, DaemonPlace, StartedDaemon, detach};
 pub use descriptors::check as check_descriptors;

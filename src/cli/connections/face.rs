@@ -17,14 +17,14 @@ use std::sync::Arc;
 
 /// Face of a connection. A face with a protocol serves a single client, which it calls the first.
 pub(super) enum Face {
-    Neutral(Written<Box<RpcClient>>),
-    Acp(Written<Box<AcpConnection>>),
+    Neutral(WrittenFace<Box<RpcClient>>),
+    Acp(WrittenFace<Box<AcpConnection>>),
     #[cfg(any(feature = "listen", test))]
     Direct(Box<DirectFace>),
 }
 
 /// Face of a client that reads and writes bytes.
-pub(super) struct Written<F> {
+pub(super) struct WrittenFace<F> {
     face: F,
     output: Arc<OutputQueue>,
 }
@@ -56,11 +56,11 @@ impl Face {
         match face {
             ClientFace::Neutral => {
                 let face = Box::new(RpcClient::new(secrets));
-                Self::Neutral(Written { face, output })
+                Self::Neutral(WrittenFace { face, output })
             }
             ClientFace::Acp(settings) => {
                 let face = Box::new(AcpConnection::new(settings, secrets, None));
-                Self::Acp(Written { face, output })
+                Self::Acp(WrittenFace { face, output })
             }
         }
     }
@@ -126,7 +126,7 @@ impl Face {
             bytes.is_empty() || written.output.push(bytes)
         }, direct => {
             let values = direct.sink.take();
-            acpipe_host::Batch::is_empty(&values) || direct.output.push(values)
+            acpipe_host::QueuedOutput::is_empty(&values) || direct.output.push(values)
         })
     }
 

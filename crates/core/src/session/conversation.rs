@@ -350,18 +350,6 @@ impl Conversation {
         }
     }
 
-    /// Notes whether the running prompt waits for work of the turn before, for which the terms of that turn hold, too.
-    pub fn set_waiting(&mut self, waits: bool, cx: &mut Cx<'_>) {
-        let Some(running) = self.turns.prompted_mut() else {
-            return;
-        };
-        running.waits_for_background = waits;
-        if self.terms.set_waiting(waits, cx) {
-            self.recheck_asking(cx);
-            self.show_terms(cx);
-        }
-    }
-
     /// Adds the terms of a client that steers or takes over the running turn.
     pub fn add_terms(&mut self, caller: &CallerSettings, cx: &mut Cx<'_>) {
         let Some(terms) = &caller.terms else {
@@ -379,16 +367,9 @@ impl Conversation {
         if let Some(timer) = &mut self.idle_timer {
             timer.shorten(cx.limits().of(Timeout::Prompt));
         }
-        self.show_terms(cx);
-    }
-
-    /// Shows in the running turn which other terms hold for it.
-    fn show_terms(&mut self, cx: &mut Cx<'_>) {
-        if let Some(turn) = self.turns.id().map(str::to_owned) {
-            let output = &mut self.output;
-            self.terms.show_changed_terms(&turn, output, cx.clients);
-            self.terms.show_asking_warning(&turn, output, cx.clients);
-        }
+        let turn = self.turns.id().map(str::to_owned);
+        self.terms
+            .show(turn.as_deref(), &mut self.output, cx.clients);
     }
 
     /// Checks again whether the agent asks, after the session's state has changed.

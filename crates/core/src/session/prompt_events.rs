@@ -1,6 +1,7 @@
 //! Prompts and turns: sent to the agent at once or queued, since an agent never has two prompts of one session at a
 //! time; and their events, each for the part that handles it.
 
+use super::prompting::turn_flow::set_waiting;
 use crate::client::Token;
 use crate::cx::Cx;
 use crate::session::restore::ListPage;
@@ -100,7 +101,7 @@ impl SessionMachine {
         let (decisions, talk) = (&mut self.decisions, &mut self.talk);
         match event {
             BackgroundEvent::Began => {
-                talk.set_waiting(true, cx);
+                set_waiting(talk, true, cx);
                 decisions.judge_again(talk, cx);
             }
             BackgroundEvent::PromptBegan => self.prompting.begin_prompt(decisions, talk, cx),

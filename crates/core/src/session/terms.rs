@@ -262,6 +262,19 @@ impl SessionTerms {
         true
     }
 
+    /// Shows in the running turn which other terms hold for it, and that the agent may run tools without asking.
+    pub fn show(
+        &mut self,
+        turn: Option<&str>,
+        output: &mut SessionOutput,
+        clients: &mut dyn ClientSinks,
+    ) {
+        if let Some(turn) = turn {
+            self.show_changed_terms(turn, output, clients);
+            self.show_asking_warning(turn, output, clients);
+        }
+    }
+
     /// Shows in a turn that it runs under another policy than the last one, and in which other settings the session differs
     /// from the client of its prompt.
     pub fn show_changed_terms(

@@ -13,7 +13,7 @@ const BEHIND: usize = FULL / 4;
 const MOST_UNREAD: usize = 64 << 20;
 
 /// Output that may be queued: bytes, or values of a client in this process.
-pub trait Batch: Default {
+pub trait QueuedOutput: Default {
     /// Returns `true` if there is nothing.
     fn is_empty(&self) -> bool;
 
@@ -24,7 +24,7 @@ pub trait Batch: Default {
     fn append(&mut self, more: Self);
 }
 
-impl Batch for Vec<u8> {
+impl QueuedOutput for Vec<u8> {
     fn is_empty(&self) -> bool {
         self.is_empty()
     }
@@ -63,10 +63,10 @@ struct OutputState<B> {
 
 /// Output of one connection, as its task sees it. Dropping it drops all output.
 #[derive(Debug)]
-pub struct ConnectionOutput<B: Batch = Vec<u8>>(Arc<OutputQueue<B>>);
+pub struct ConnectionOutput<B: QueuedOutput = Vec<u8>>(Arc<OutputQueue<B>>);
 
 /// Creates the queue of a connection; `note_room` is called when its client may have room again.
-pub(super) fn output_queue<B: Batch>(
+pub(super) fn output_queue<B: QueuedOutput>(
     note_room: impl Fn() + Send + Sync + 'static,
 ) -> (Arc<OutputQueue<B>>, ConnectionOutput<B>) {
     let queue = Arc::new(OutputQueue {
@@ -77,7 +77,7 @@ pub(super) fn output_queue<B: Batch>(
     (Arc::clone(&queue), ConnectionOutput(queue))
 }
 
-impl<B: Batch> OutputQueue<B> {
+impl<B: QueuedOutput> OutputQueue<B> {
     fn state(&self) -> MutexGuard<'_, OutputState<B>> {
         // A panic leaves no state half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -130,13 +130,13 @@ impl<B: Batch> OutputQueue<B> {
     }
 }
 
-impl<B: Batch> OutputState<B> {
+impl<B: QueuedOutput> OutputState<B> {
     fn unread(&self) -> usize {
         self.unread.size() + self.taken
     }
 }
 
-impl<B: Batch> ConnectionOutput<B> {
+impl<B: QueuedOutput> ConnectionOutput<B> {
     /// Waits for output and returns all of it; `None` after the end. What the previous call returned counts as read
     /// by the client from now on. Cancel safe.
     pub async fn next(&mut self) -> Option<B> {
@@ -181,7 +181,7 @@ impl<B: Batch> ConnectionOutput<B> {
     }
 }
 
-impl<B: Batch> Drop for ConnectionOutput<B> {
+impl<B: QueuedOutput> Drop for ConnectionOutput<B> {
     fn drop(&mut self) {
         *self.0.state() = OutputState {
             is_closed: true,

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// What a chunk means for a stream of chunks.
+/// Meaning of a chunk for a stream of chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChunkFacts {
     /// A block of text or reasoning begins: its id.

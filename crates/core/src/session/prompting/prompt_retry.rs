@@ -7,6 +7,7 @@ use crate::cx::Cx;
 use crate::retry::{MAX_ATTEMPTS, Pause, RETRY_PAUSE, RetryDecision};
 use crate::session::one_shot::attempt_notice;
 use crate::session::prompting::structured_answer::{schema_request, with_request};
+use crate::session::prompting::turn_flow::set_waiting;
 use crate::session::restore::{ListPage, PAGES};
 use crate::session::{Conversation, Decisions, Prompting, SessionRequest, Stage};
 use crate::turn::{TurnEvent, TurnView as _};
@@ -175,7 +176,7 @@ impl Prompting {
         talk.idle_timer = Some(IdleTimer::begin(cx.now, limit));
         let session = talk.id.clone();
         connection.calls.insert(call, Call::Prompt { session });
-        talk.set_waiting(waits, cx);
+        set_waiting(talk, waits, cx);
     }
 
     /// Ends the pause of the turn: sends its prompt again, or ends it with the agent's refusal.

@@ -368,7 +368,7 @@ impl Prompting {
         cx: &mut Cx<'_>,
     ) {
         self.end_unprompted(None, decisions, talk, cx);
-        talk.set_waiting(false, cx);
+        set_waiting(talk, false, cx);
     }
 
     pub fn finish_unprompted(
@@ -408,5 +408,19 @@ impl Prompting {
             });
         }
         Ok(())
+    }
+}
+
+/// Notes whether the running prompt waits for work of the turn before, for which the terms of that turn hold, too.
+pub fn set_waiting(talk: &mut Conversation, waits: bool, cx: &mut Cx<'_>) {
+    let Some(running) = talk.turns.prompted_mut() else {
+        return;
+    };
+    running.waits_for_background = waits;
+    if talk.terms.set_waiting(waits, cx) {
+        talk.recheck_asking(cx);
+        let turn = talk.turns.id().map(str::to_owned);
+        talk.terms
+            .show(turn.as_deref(), &mut talk.output, cx.clients);
     }
 }
