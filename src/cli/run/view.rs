@@ -352,9 +352,11 @@ impl RunView {
         }
     }
 
-    /// Shows stored messages: text that is escaped already.
+    /// Shows stored messages in text output: text that is escaped already.
     pub fn stored(&mut self, text: &str) {
-        self.answer.push_lines(text, &mut self.out);
+        if self.format == Format::Text {
+            self.answer.push_lines(text, &mut self.out);
+        }
     }
 
     /// Ends a line that is not complete.
