@@ -368,6 +368,8 @@ pub struct Exit {
     pub signal: Option<i32>,
     /// Last output of the process on stderr.
     pub stderr: String,
+    /// Last lines of the process on stdout that are no messages of the protocol.
+    pub stdout: String,
 }
 
 impl Exit {
@@ -383,6 +385,9 @@ impl Exit {
         if !self.stderr.is_empty() {
             error = error.with_end("stderr", &self.stderr);
         }
+        if !self.stdout.is_empty() {
+            error = error.with_end("stdout", &self.stdout);
+        }
         error
     }
 
@@ -392,13 +397,18 @@ impl Exit {
             (None, Some(signal)) => format!("killed by signal {signal}"),
             (None, None) => "unknown exit code".to_owned(),
         };
-        match cause(&self.stderr) {
-            Some(cause) => format!("{how}; stderr: {cause}"),
-            None => match last_line(&self.stderr) {
-                Some(last) => format!("{how}; last line of stderr: {}", clip(last)),
-                None => how,
-            },
-        }
+        let outputs = [("stderr", &self.stderr), ("stdout", &self.stdout)];
+        let causes = outputs.iter().find_map(|(name, text)| {
+            let cause = cause(text)?;
+            Some(format!("{how}; {name}: {cause}"))
+        });
+        let lines = || {
+            outputs.iter().find_map(|(name, text)| {
+                let last = clip(last_line(text)?);
+                Some(format!("{how}; last line of {name}: {last}"))
+            })
+        };
+        causes.or_else(lines).unwrap_or(how)
     }
 }
 

@@ -235,7 +235,7 @@ impl RunView {
         }
         self.keep(summary);
         self.print_note(&error.message);
-        self.stderr_of(error.kind.name(), &error.data());
+        self.output_of(error.kind.name(), &error.data());
     }
 
     /// Shows the next chunk; `json` is its serialized form.
@@ -408,7 +408,7 @@ impl RunView {
         }
         for error in &summary.errors {
             self.print_note(&error.message);
-            self.stderr_of(&error.kind, &error.data);
+            self.output_of(&error.kind, &error.data);
             if let Some(cause) = error.data["cause"]["message"].as_str() {
                 self.note(cause);
             }
