@@ -1,4 +1,4 @@
-//! Tests of the answer in the summary of a turn.
+//! Tests of what the summary of a turn has of its chunks: a restore, and text that is no part of the answer.
 
 use super::play::{Play, params};
 use crate::client::Command;
@@ -30,6 +30,36 @@ impl Play {
             json!({"sessionUpdate": "agent_message_chunk", "content": content, "_meta": meta});
         self.update("S", &chunk);
     }
+}
+
+#[test]
+fn summary_has_the_receipt_of_the_restore_in_its_turn() {
+    let mut play = Play::new();
+    play.opened();
+    let call = play.prompts();
+    let prompt = play.sent();
+    play.says("one", &Value::Null);
+    let first = play.summary(call, &prompt);
+    assert_eq!(first["metadata"]["recovery"], Value::Null);
+    play.crash();
+    let call = play.prompts();
+    let resume = play.ready();
+    assert_eq!(resume["method"], "session/resume", "{resume}");
+    let prompt = play.answer(&resume, &json!({}));
+    play.says("two", &Value::Null);
+    let second = play.summary(call, &prompt);
+    let recovery = &second["metadata"]["recovery"];
+    assert_eq!(
+        (&recovery["rung"], &recovery["memory"]),
+        (&json!("resume"), &json!("kept")),
+        "{second}"
+    );
+    // The session is live in the next turn.
+    let call = play.prompts();
+    let prompt = play.sent();
+    play.says("three", &Value::Null);
+    let third = play.summary(call, &prompt);
+    assert_eq!(third["metadata"]["recovery"], Value::Null);
 }
 
 #[test]
