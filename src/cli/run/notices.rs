@@ -3,10 +3,12 @@
 use super::questions::prompt_view::short;
 use super::view::{ACTIVITY, RunView};
 use crate::cli::args::shared::Format;
+use crate::cli::styles::DIM;
 use acpipe_core::hub::{MAY_NOT_ASK, RUN_NOTICES};
 use acpipe_json::value;
 use acpipe_model::cause::last_lines;
 use acpipe_protocol::chunk::Chunk;
+use acpipe_protocol::wire::Activity;
 use serde_json::{Value, json};
 
 /// Maximum number of lines of the agent's stderr, and of its stdout, that are shown when it failed.
@@ -21,6 +23,34 @@ impl RunView {
         } else if self.format == Format::Text && !words.is_empty() {
             self.note(&words);
         }
+    }
+
+    /// Shows the running tool if stderr is a terminal and the format is text.
+    pub fn activity(&mut self, activity: Option<&Activity>) {
+        if let (true, Some(tool)) = (self.is_lively(), activity) {
+            let what = tool.description.lines().next().unwrap_or_default();
+            self.work_line(&tool.tool_name, what);
+        }
+    }
+
+    /// Shows a plan, or what has changed in it, as the running tools are shown.
+    pub(super) fn plan(&mut self, id: &str, data: &Value) {
+        if self.is_lively() {
+            for line in self.plans.changes(id, data) {
+                self.work_line("plan", &line);
+            }
+        }
+    }
+
+    /// Returns `true` if the agent's work is shown beside its answer.
+    fn is_lively(&self) -> bool {
+        !self.quiet && self.format == Format::Text && self.stderr.is_terminal
+    }
+
+    fn work_line(&mut self, name: &str, what: &str) {
+        let [name, what] = [name, what].map(|text| short(text, ACTIVITY));
+        let line = self.stderr.paint(DIM, &format!("[{name}] {what}"));
+        self.write_note(&format!("{line}\n"));
     }
 
     /// Shows what a chunk of another turn, such as one in the background, says of the policy.
