@@ -68,7 +68,7 @@ fn start_error_shows_the_cause_and_the_end_of_stderr() {
 fn start_error_shows_text_on_stdout() {
     let steps = json!([{"line": "no longer maintained"}, {"line": "install another"}, {"exit": 0}]);
     let outcome = starting(&steps).expect(126);
-    let error = "acpipe: the agent exited before it was ready: exit code 0; last line of stdout: install another\n";
+    let error = "acpipe: the agent exited before it was ready: exit code 0; end of stdout: no longer maintained | install another\n";
     let lines = "that are no messages:\n  | no longer maintained\n  | install another\n";
     for shown in [error, lines] {
         assert!(outcome.stderr.contains(shown), "{}", outcome.stderr);

@@ -1,6 +1,6 @@
 //! Errors of timeouts, and notices of waits that continue.
 
-use acpipe_model::cause::cause_or_last;
+use acpipe_model::cause::{cause_or_end, cause_or_last};
 use acpipe_model::error::{Error, ErrorKind, clip};
 use acpipe_model::idle_timer::format_duration;
 use acpipe_model::limits::Timeout;
@@ -37,7 +37,7 @@ impl TimedOut<'_> {
         // describes what the agent does.
         let last = match self.wait {
             Timeout::Initialize | Timeout::Spawn => {
-                let stdout = || cause_or_last(self.stdout).map(|last| format!("; stdout: {last}"));
+                let stdout = || cause_or_end(self.stdout).map(|last| format!("; stdout: {last}"));
                 let stderr = cause_or_last(self.stderr).map(|last| format!("; stderr: {last}"));
                 stderr.or_else(stdout)
             }

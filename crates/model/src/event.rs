@@ -8,7 +8,7 @@ mod failure_report;
 mod text_run;
 mod update;
 
-use super::cause::cause;
+use super::cause::{cause, cause_or_end};
 use super::elicitation::ElicitationDetails;
 use super::error::{Error, ErrorKind, clip};
 use super::host::HostRequest;
@@ -397,18 +397,21 @@ impl Exit {
             (None, Some(signal)) => format!("killed by signal {signal}"),
             (None, None) => "unknown exit code".to_owned(),
         };
-        let outputs = [("stderr", &self.stderr), ("stdout", &self.stdout)];
-        let causes = outputs.iter().find_map(|(name, text)| {
-            let cause = cause(text)?;
-            Some(format!("{how}; {name}: {cause}"))
-        });
-        let lines = || {
-            outputs.iter().find_map(|(name, text)| {
-                let last = clip(last_line(text)?);
-                Some(format!("{how}; last line of {name}: {last}"))
-            })
+        let of_stderr = || {
+            let last = clip(last_line(&self.stderr)?);
+            Some(format!("{how}; last line of stderr: {last}"))
         };
-        causes.or_else(lines).unwrap_or(how)
+        if let Some(cause) = cause(&self.stderr) {
+            return format!("{how}; stderr: {cause}");
+        }
+        if let Some(cause) = cause(&self.stdout) {
+            return format!("{how}; stdout: {cause}");
+        }
+        let of_stdout = || {
+            let end = cause_or_end(&self.stdout)?;
+            Some(format!("{how}; end of stdout: {end}"))
+        };
+        of_stderr().or_else(of_stdout).unwrap_or(how)
     }
 }
 

@@ -7,7 +7,7 @@ use acpipe_host::{AgentStarter, DirectProcess, DirectProcessEnd, NextLine};
 use acpipe_json::repair::Faults;
 use acpipe_json::rpc;
 use acpipe_json::rpc::{Message, RpcError};
-use acpipe_model::cause::cause_or_last;
+use acpipe_model::cause::{cause_or_end, cause_or_last};
 use acpipe_model::line_repair::{LineOutcome, LineReader, LostLine, read_again};
 use acpipe_model::process_health::OutputTail;
 use acpipe_model::transport::ProcessSpec;
@@ -201,7 +201,7 @@ impl DoctorConnection {
         let stderr = cause_or_last(&self.process.stderr());
         let stderr = stderr.map(|line| format!("; its stderr: {line}"));
         let stray = self.process.hide(&self.stray.text());
-        stderr.or_else(|| Some(format!("; its stdout: {}", cause_or_last(&stray)?)))
+        stderr.or_else(|| Some(format!("; its stdout: {}", cause_or_end(&stray)?)))
     }
 
     /// Returns why the agent ended, from its exit code and stderr.

@@ -45,7 +45,7 @@ fn start_error_has_the_text_that_the_agent_printed_on_stdout() {
     let error = exit_error("acp", &lines, "");
     assert_eq!(
         error.message,
-        "the agent exited before it was ready: exit code 0; last line of stdout: install agent2 with [hidden]"
+        "the agent exited before it was ready: exit code 0; end of stdout: agent is no longer maintained | install agent2 with [hidden]"
     );
     let text = "agent is no longer maintained\ninstall agent2 with [hidden]\n";
     assert_eq!(error.data()["stdout"], text);
