@@ -2,8 +2,8 @@
 
 pub mod args;
 mod attach_client;
-mod early_prompts;
-mod participants;
+pub mod early_prompts;
+pub mod participants;
 mod target;
 pub mod turn_step;
 

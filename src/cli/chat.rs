@@ -34,7 +34,6 @@ use input::ChatInput;
 use saved_terminal::SavedTerminal;
 use serde_json::Value;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -78,6 +77,9 @@ pub async fn chat(args: RunArgs, secrets: Secrets, logs: TerminalLogs) -> anyhow
         origin,
     } = found;
     let is_stored = persists(&args.agent.store)? && !args.ephemeral;
+    let state = is_stored
+        .then(|| state_dir(&args.agent.store.place))
+        .transpose()?;
     let names_agent = args.agent.names_agent();
     let context = args.context.into_iter();
     let context = context.map(|(name, value)| (name, Value::from(value)));
@@ -98,14 +100,12 @@ pub async fn chat(args: RunArgs, secrets: Secrets, logs: TerminalLogs) -> anyhow
             RunHub::Own(..) if is_stored => Continuation::Stored,
             RunHub::Own(..) => Continuation::Impossible,
         },
+        state: state.clone(),
         unique: settings.id_prefix.clone(),
         turns: 0,
         former: 0,
     };
-    let history: Option<PathBuf> = is_stored
-        .then(|| state_dir(&args.agent.store.place))
-        .transpose()?
-        .map(|dir| dir.join(HISTORY));
+    let history = state.map(|dir| dir.join(HISTORY));
     let (inputs, input) = mpsc::channel(QUEUE);
     let editor = LineEditor::start(history, inputs.clone(), logs)?;
     let questions = TerminalQuestions::new(open_terminal(inputs));

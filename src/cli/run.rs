@@ -5,6 +5,7 @@ mod answer;
 pub mod calls;
 mod notices;
 pub mod outcome;
+mod plans;
 pub mod prompt;
 pub mod questions;
 pub mod receipt_notes;

@@ -25,6 +25,7 @@ use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::wire::SessionInfo;
 pub use age::{exact, now};
 use args::{ExportFormat, ListSessionsArgs, SessionsArgs, SessionsVerb};
+pub use conversation::{PlanEntryStatus, plan_entries};
 pub use lookup::{directory, find, in_directory, newest, same_dir};
 use serde_json::json;
 pub use show::{message_text, show_last};

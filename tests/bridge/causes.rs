@@ -65,6 +65,17 @@ fn start_error_shows_the_cause_and_the_end_of_stderr() {
 }
 
 #[test]
+fn start_error_shows_text_on_stdout() {
+    let steps = json!([{"line": "no longer maintained"}, {"line": "install another"}, {"exit": 0}]);
+    let outcome = starting(&steps).expect(126);
+    let error = "acpipe: the agent exited before it was ready: exit code 0; end of stdout: no longer maintained | install another\n";
+    let lines = "that are no messages:\n  | no longer maintained\n  | install another\n";
+    for shown in [error, lines] {
+        assert!(outcome.stderr.contains(shown), "{}", outcome.stderr);
+    }
+}
+
+#[test]
 fn control_characters_of_an_agent_do_not_reach_the_terminal() {
     let evil = "\u{1b}[31merror: red\u{1b}[0m\u{1b}]0;title\u{7}\u{8}";
     let steps =

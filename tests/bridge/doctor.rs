@@ -176,6 +176,11 @@ fn agent_that_does_not_work_is_a_problem_with_advice() {
         ),
         (
             hello,
+            json!([{"line": "no longer maintained"}, {"line": "install another"}, {"exit": 0}]),
+            "exit code 0; its stdout: no longer maintained | install another",
+        ),
+        (
+            hello,
             json!([{"reply": {"protocolVersion": 2}}]),
             "speaks ACP version 2",
         ),

@@ -5,6 +5,7 @@ use crate::harness::terminal::Screen;
 use crate::harness::{FAKE_AGENT, LIMIT, World};
 use serde_json::{Value, json};
 use std::fs;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 pub const OPTIONS: &[(&str, &str)] = &[
@@ -47,6 +48,41 @@ pub fn asking(steps: &[Value]) -> Screen {
 /// Starts a run like [`asking`] whose output has styles.
 fn asking_in_color(steps: &[Value]) -> Screen {
     screen_in(World::new(), steps, &["--color", "always", "go"], "")
+}
+
+#[test]
+fn plan_and_notices_of_the_agent_stand_beside_its_answer() {
+    let plan = |first: &str| {
+        let entry = |content: &str, status: &str| json!({"content": content, "priority": "medium", "status": status});
+        json!({"update": {"sessionUpdate": "plan", "entries": [entry("read", first), entry("write", "pending")]}})
+    };
+    let notice = json!({"update": {
+        "sessionUpdate": "agent_message_chunk",
+        "content": {"type": "text", "text": "**Warning:** it changes"},
+        "_meta": {"claudeCode": {"kind": "informational", "level": "warning"}},
+    }});
+    let steps = [
+        notice,
+        plan("in_progress"),
+        say("before "),
+        plan("completed"),
+        say("after"),
+        end("end_turn"),
+    ];
+    let (code, text, _) = asking(&steps).end();
+    assert_eq!(code, 0, "{text}");
+    let shown = "acpipe: Warning: it changes\n[plan] [~] read\n[plan] [ ] write\nbefore \n[plan] [x] read\nafter\n";
+    assert!(text.ends_with(shown), "{text}");
+    // Without a terminal, only notices are shown, and with -q none.
+    let world = World::new();
+    let script = world.script(&json!({"session/prompt": [steps]}));
+    for (options, notes) in [(&["run"][..], 1), (&["run", "-q"], 0)] {
+        let args = [options, &["go", "--", FAKE_AGENT, &script]].concat();
+        let output = world.acpipe(&args).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "before after\n");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(stderr.lines().count(), notes, "{stderr}");
+    }
 }
 
 /// Polls a condition for which there is no event.

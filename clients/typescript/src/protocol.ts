@@ -1700,7 +1700,7 @@ export interface TurnSummary {
   omitted?: Omitted | null;
   /**
    * Additional data: `context` (context figures), `skippedParts` (parts of the prompt that were not sent),
-   * `undeliveredFeedback`, `recovery` (the receipt, if the turn continued in a new session),
+   * `undeliveredFeedback`, `recovery` (the receipt of the turn's last `data-recovery` chunk: the session was restored),
    * `cancelRequested`, and `agent` (the agent's own fields). Each is absent if there is nothing to report.
    */
   metadata: {

@@ -40,6 +40,7 @@ mod ids;
 pub mod log;
 pub mod methods;
 pub mod metrics;
+mod notice_data;
 mod on_lost;
 mod options;
 mod output_budget;

@@ -109,7 +109,7 @@ pub struct Attempts {
     pub sent: u32,
     /// Reason why the agent does not have the prompt at the moment; `None` if it has it.
     pub pause: Option<Pause>,
-    /// Receipt of the session that replaced a stale one.
+    /// Receipt of the restore of the session, as the turn's last `data-recovery` chunk has it.
     pub recovery: Option<Recovery>,
     /// `true` after the one pause for a transient error.
     waited: bool,

@@ -1,6 +1,6 @@
 //! Errors of timeouts, and notices of waits that continue.
 
-use acpipe_model::cause::cause_or_last;
+use acpipe_model::cause::{cause_or_end, cause_or_last};
 use acpipe_model::error::{Error, ErrorKind, clip};
 use acpipe_model::idle_timer::format_duration;
 use acpipe_model::limits::Timeout;
@@ -23,6 +23,8 @@ pub struct TimedOut<'a> {
     pub last_activity: Option<(&'static str, Duration)>,
     /// End of the process's stderr.
     pub stderr: &'a str,
+    /// End of the lines on the process's stdout that are no messages, for a start.
+    pub stdout: &'a str,
 }
 
 impl TimedOut<'_> {
@@ -31,13 +33,17 @@ impl TimedOut<'_> {
             Some((what, ago)) => format!("last activity: {what}, {} ago", format_duration(ago)),
             None => "no activity".to_owned(),
         };
-        // If a start failed without a message, stderr may hold the cause. Later, the last line of stderr
+        // If a start failed without a message, stderr or stdout may hold the cause. Later, the last line of stderr
         // describes what the agent does.
         let last = match self.wait {
-            Timeout::Initialize | Timeout::Spawn => cause_or_last(self.stderr),
-            _ => last_line(self.stderr).map(|last| clip(&printable(last))),
+            Timeout::Initialize | Timeout::Spawn => {
+                let stdout = || cause_or_end(self.stdout).map(|last| format!("; stdout: {last}"));
+                let stderr = cause_or_last(self.stderr).map(|last| format!("; stderr: {last}"));
+                stderr.or_else(stdout)
+            }
+            _ => last_line(self.stderr).map(|last| format!("; stderr: {}", clip(&printable(last)))),
         };
-        let last = last.map_or_else(String::new, |last| format!("; stderr: {last}"));
+        let last = last.unwrap_or_default();
         let time = format_duration(self.limit);
         let time = match self.wait {
             Timeout::Open | Timeout::Prompt => format!("for {time}"),
@@ -48,14 +54,16 @@ impl TimedOut<'_> {
         let last_activity = self.last_activity;
         let last_activity =
             last_activity.map(|(what, ago)| json!({ "what": what, "agoMs": millis(ago) }));
-        let error = Error::new(ErrorKind::Timeout, message)
+        let mut error = Error::new(ErrorKind::Timeout, message)
             .with("stage", self.wait.name())
             .with("waitedMs", millis(self.limit))
             .with("lastHeard", last_activity);
-        if self.stderr.is_empty() {
-            return error;
+        for (name, text) in [("stderr", self.stderr), ("stdout", self.stdout)] {
+            if !text.is_empty() {
+                error = error.with_end(name, text);
+            }
         }
-        error.with_end("stderr", self.stderr)
+        error
     }
 }
 
@@ -71,8 +79,13 @@ pub fn waiting(stage: &str, party: Party, silent: Duration, note: String) -> Wai
 
 /// Returns the last line of a process's stderr as the end of a notice.
 pub fn last_of_stderr(stderr: &str) -> String {
-    last_line(stderr).map_or_else(String::new, |last| {
-        format!("; last line of stderr: {}", clip(&printable(last)))
+    last_of("stderr", stderr)
+}
+
+/// Returns the last line of an output of a process as the end of a notice.
+pub fn last_of(name: &str, output: &str) -> String {
+    last_line(output).map_or_else(String::new, |last| {
+        format!("; last line of {name}: {}", clip(&printable(last)))
     })
 }
 

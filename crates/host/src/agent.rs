@@ -495,5 +495,7 @@ fn report(status: Option<ExitStatus>, stderr: String) -> Exit {
         code: status.and_then(|status| status.code()),
         signal: status.and_then(|status| status.signal()),
         stderr,
+        // The core has read it.
+        stdout: String::new(),
     }
 }

@@ -227,6 +227,12 @@ impl DirectProcess {
         self.secrets.hide(&self.health.stderr.text()).into_owned()
     }
 
+    /// Returns a text of the process without secrets.
+    #[must_use]
+    pub fn hide(&self, text: &str) -> String {
+        self.secrets.hide(text).into_owned()
+    }
+
     /// Handles the next event; returns `false` if none arrives before the deadline.
     async fn receive(&mut self, deadline: Instant) -> bool {
         if self.inbox.is_empty()

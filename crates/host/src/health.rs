@@ -1,6 +1,6 @@
 //! Health of a running process, updated by its tasks and reported to the core by the loop.
 
-use acpipe_model::process_health::{HealthChange, StderrTail};
+use acpipe_model::process_health::{HealthChange, OutputTail};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ pub struct LiveHealth(Arc<Mutex<Live>>);
 
 #[derive(Debug, Default)]
 struct Live {
-    stderr: StderrTail,
+    stderr: OutputTail,
     pending_write: Option<Instant>,
     /// Position in stderr and pending write as last reported.
     reported: (u64, Option<Instant>),

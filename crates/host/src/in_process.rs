@@ -221,6 +221,7 @@ fn exit(
         code,
         signal,
         stderr,
+        stdout: String::new(),
     }
 }
 

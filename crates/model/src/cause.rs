@@ -108,6 +108,9 @@ const NEVER_CAUSES: &[&str] = &[
     "syscall:",
 ];
 
+/// Maximum number of lines of [`cause_or_end`].
+const END_LINES: usize = 3;
+
 /// Returns the line that gives the cause, printable and clipped; `None` if no line looks like an error.
 pub fn cause(stderr: &str) -> Option<String> {
     let text = printable(stderr);
@@ -129,6 +132,18 @@ pub fn cause(stderr: &str) -> Option<String> {
 pub fn cause_or_last(stderr: &str) -> Option<String> {
     let last = || super::process_health::last_line(stderr).map(|line| clip(&printable(line)));
     cause(stderr).or_else(last)
+}
+
+/// Returns the line of a text for people that gives a cause, or its last lines in one if no line looks like an error.
+/// Unlike the last line of stderr, that of such a text is seldom the reason.
+pub fn cause_or_end(text: &str) -> Option<String> {
+    let end = || {
+        let lines = last_lines(text, END_LINES);
+        let lines = lines.iter().map(|line| line.trim());
+        let end = lines.collect::<Vec<_>>().join(" | ");
+        (!end.is_empty()).then(|| clip(&end))
+    };
+    cause(text).or_else(end)
 }
 
 /// Returns the last lines that are not empty, at most `most`, made printable.

@@ -8,7 +8,7 @@ mod failure_report;
 mod text_run;
 mod update;
 
-use super::cause::cause;
+use super::cause::{cause, cause_or_end};
 use super::elicitation::ElicitationDetails;
 use super::error::{Error, ErrorKind, clip};
 use super::host::HostRequest;
@@ -368,6 +368,8 @@ pub struct Exit {
     pub signal: Option<i32>,
     /// Last output of the process on stderr.
     pub stderr: String,
+    /// Last lines of the process on stdout that are no messages of the protocol.
+    pub stdout: String,
 }
 
 impl Exit {
@@ -383,6 +385,9 @@ impl Exit {
         if !self.stderr.is_empty() {
             error = error.with_end("stderr", &self.stderr);
         }
+        if !self.stdout.is_empty() {
+            error = error.with_end("stdout", &self.stdout);
+        }
         error
     }
 
@@ -392,13 +397,21 @@ impl Exit {
             (None, Some(signal)) => format!("killed by signal {signal}"),
             (None, None) => "unknown exit code".to_owned(),
         };
-        match cause(&self.stderr) {
-            Some(cause) => format!("{how}; stderr: {cause}"),
-            None => match last_line(&self.stderr) {
-                Some(last) => format!("{how}; last line of stderr: {}", clip(last)),
-                None => how,
-            },
+        let of_stderr = || {
+            let last = clip(last_line(&self.stderr)?);
+            Some(format!("{how}; last line of stderr: {last}"))
+        };
+        if let Some(cause) = cause(&self.stderr) {
+            return format!("{how}; stderr: {cause}");
         }
+        if let Some(cause) = cause(&self.stdout) {
+            return format!("{how}; stdout: {cause}");
+        }
+        let of_stdout = || {
+            let end = cause_or_end(&self.stdout)?;
+            Some(format!("{how}; end of stdout: {end}"))
+        };
+        of_stderr().or_else(of_stdout).unwrap_or(how)
     }
 }
 

@@ -8,6 +8,9 @@ use serde::de::IgnoredAny;
 use std::borrow::Cow;
 use tracing::warn;
 
+/// Maximum size of the text of a line that is given up, in bytes.
+const MAX_TEXT: usize = 4096;
+
 /// A line is not a message of the protocol. Its reader has done nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnusableLine;
@@ -98,6 +101,15 @@ impl<'a> LostLine<'a> {
             LostReason::NotJson(error) => format!("is not valid JSON: {error}"),
             LostReason::NotAMessage => NOT_A_MESSAGE.to_owned(),
         }
+    }
+
+    /// Returns the beginning of a line that is text for people, such as the output of a forgotten `print()`. `None` for
+    /// a line that looks like JSON: it may be part of a conversation.
+    pub fn text(&self) -> Option<Cow<'a, str>> {
+        let head = &self.head[..self.head.len().min(MAX_TEXT)];
+        let text = String::from_utf8_lossy(head.trim_ascii());
+        let is_text = !text.is_empty() && !text.starts_with(['{', '[', '"']);
+        is_text.then_some(text)
     }
 
     /// Returns `true` if a part of the line that is kept contains the text.

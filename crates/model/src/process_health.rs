@@ -8,18 +8,19 @@ use super::secret::Secrets;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Maximum size of the stderr that is kept, in bytes. Enough for a stack trace and the output before it.
+/// Maximum size of such output that is kept, in bytes. Enough for a stack trace and the output before it.
 pub const STDERR_TAIL: usize = 64 * 1024;
 
-/// End of a process's stderr, with the length of the whole.
+/// End of the output of a process: its stderr, or the lines on its stdout that are no messages. With the length of the
+/// whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StderrTail {
+pub struct OutputTail {
     kept: VecDeque<u8>,
     /// Number of bytes written so far, kept or not.
     end: u64,
 }
 
-impl StderrTail {
+impl OutputTail {
     pub fn add(&mut self, new: &[u8]) {
         self.end += new.len() as u64;
         let new = &new[new.len().saturating_sub(STDERR_TAIL)..];
@@ -63,7 +64,7 @@ impl StderrTail {
 /// Health of a process, as last reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessHealth {
-    pub stderr: StderrTail,
+    pub stderr: OutputTail,
     /// Since when a write to its stdin is pending.
     pending_write: Option<Instant>,
 }
@@ -116,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_end_of_stderr_is_kept() {
-        let mut stderr = StderrTail::default();
+        let mut stderr = OutputTail::default();
         assert_eq!(stderr.text(), "");
         stderr.add(&vec![b'a'; STDERR_TAIL - 1]);
         stderr.add(b"bcd");
@@ -129,7 +130,7 @@ mod tests {
 
     #[test]
     fn stderr_is_read_from_a_position_on() {
-        let mut stderr = StderrTail::default();
+        let mut stderr = OutputTail::default();
         stderr.add(b"before\n");
         let at = stderr.end();
         assert_eq!(stderr.text_since(at), "");
@@ -147,7 +148,7 @@ mod tests {
     #[test]
     fn health_changes_keep_the_stderr_tail_when_bytes_are_skipped() {
         let mut health = ProcessHealth::default();
-        let mut all = StderrTail::default();
+        let mut all = OutputTail::default();
         for bytes in [10, 0, STDERR_TAIL, 3 * STDERR_TAIL, 5] {
             let at = all.end();
             all.add(&vec![b'x'; bytes]);

@@ -2,7 +2,7 @@
 
 use super::args::{FollowArgs, FollowFormat};
 use super::early_prompts::EarlyPrompts;
-use super::participants::Participants;
+use super::participants::{Participants, SESSION_CLOSED};
 use super::target::{AttachTarget, running_or_newest};
 use super::turn_step::TurnStep;
 use crate::cli::remote_hub::shown_chunk;
@@ -10,7 +10,7 @@ use crate::cli::run::calls::wait_note;
 use crate::cli::run::questions::TerminalQuestions;
 use crate::cli::run::receipt_notes::show_receipt_notes;
 use crate::cli::run::view::RunView;
-use crate::cli::sessions::{message_text, read, show_last};
+use crate::cli::sessions::{read, show_last};
 use acpipe_core::client::{ClientId, Command, History, Notice, Reply, Token};
 use acpipe_core::client_request::{ClientRequest, ClientRequestId};
 use acpipe_core::client_sink::{ChunkAddress, ClientSink};
@@ -19,7 +19,7 @@ use acpipe_model::decision::DecisionSource;
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire;
-use acpipe_protocol::wire::{AttachResult, OnDisconnect, Role, SessionInfo, UserMessageParams};
+use acpipe_protocol::wire::{AttachResult, OnDisconnect, Role, SessionInfo};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -168,9 +168,7 @@ impl AttachClient {
     fn looked(&mut self, found: AttachResult) {
         self.view
             .note(&format!("attached to session {:?}", self.session));
-        if let Some(note) = self.participants.begin(found.clients) {
-            self.view.note(&note);
-        }
+        self.participants.joined(found.clients, &mut self.view);
         let running = found.running.as_ref();
         let message = running.map(|running| &*running.message_id);
         let stored = self.show_stored(message).unwrap_or(found.last_seq);
@@ -289,16 +287,6 @@ impl AttachClient {
         }
     }
 
-    /// Shows a prompt of another client.
-    fn show_prompt(&mut self, prompt: &UserMessageParams) {
-        let name = self.participants.name(&prompt.client_id);
-        self.view.note(&format!("prompt of {name}:"));
-        if self.format == FollowFormat::Text {
-            let text = message_text(&prompt.message, self.view.stdout);
-            self.view.stored(&text);
-        }
-    }
-
     fn turn_step(&mut self, turn: Option<&str>, step: TurnStep) {
         match step {
             TurnStep::Begins => self.running = turn.map(str::to_owned),
@@ -367,7 +355,7 @@ impl ClientSink for AttachClient {
             if step == TurnStep::Begins
                 && let Some(prompt) = self.early_prompts.take(address.turn)
             {
-                self.show_prompt(&prompt);
+                self.participants.show_prompt(&prompt, &mut self.view);
             }
             self.view.json_chunk(shown_chunk(json).as_ref(), json);
             self.turn_step(address.turn, step);
@@ -394,15 +382,13 @@ impl ClientSink for AttachClient {
     fn notify(&mut self, notice: &Notice) {
         match notice {
             Notice::Presence(p) if p.clients.is_empty() => {
-                self.view.note("the session was closed by another client");
+                self.view.note(SESSION_CLOSED);
                 self.leave();
             }
-            Notice::Presence(p) => {
-                for note in self.participants.change(p.clients.clone()) {
-                    self.view.note(&note);
-                }
+            Notice::Presence(p) => self.participants.changed(p.clients.clone(), &mut self.view),
+            Notice::UserMessage(p) if self.step == AttachStep::Follow => {
+                self.participants.show_prompt(p, &mut self.view);
             }
-            Notice::UserMessage(p) if self.step == AttachStep::Follow => self.show_prompt(p),
             Notice::UserMessage(p) => self.early_prompts.push(Arc::clone(p)),
             Notice::Activity(p) if p.waiting_for.is_none() => {
                 self.view.activity(p.activity.as_ref());

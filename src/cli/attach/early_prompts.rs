@@ -13,6 +13,10 @@ impl EarlyPrompts {
         self.0.push(prompt);
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Removes the prompt of a turn and returns it.
     pub fn take(&mut self, turn: Option<&str>) -> Option<Arc<UserMessageParams>> {
         let at = self.0.iter().position(|p| Some(&*p.turn_id) == turn)?;

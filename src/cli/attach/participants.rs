@@ -1,6 +1,11 @@
-//! The other clients of the session.
+//! The other clients of a session, as `acpipe attach` and a chat show them.
 
-use acpipe_protocol::wire::{Role, SessionClient};
+use crate::cli::run::view::RunView;
+use crate::cli::sessions::message_text;
+use acpipe_protocol::wire::{Role, SessionClient, UserMessageParams};
+
+/// Note for the end of the session.
+pub const SESSION_CLOSED: &str = "the session was closed by another client";
 
 /// The other clients of the session.
 #[derive(Debug, Default)]
@@ -9,15 +14,41 @@ pub struct Participants {
 }
 
 impl Participants {
+    /// Takes the first list, and shows the other clients.
+    pub fn joined(&mut self, clients: Vec<SessionClient>, view: &mut RunView) {
+        if let Some(note) = self.begin(clients) {
+            view.note(&note);
+        }
+    }
+
+    /// Takes a new list, and shows the changes.
+    pub fn changed(&mut self, clients: Vec<SessionClient>, view: &mut RunView) {
+        for note in self.change(clients) {
+            view.note(&note);
+        }
+    }
+
+    /// Shows a prompt of another client.
+    pub fn show_prompt(&self, prompt: &UserMessageParams, view: &mut RunView) {
+        self.show_author(&prompt.client_id, view);
+        view.stored(&message_text(&prompt.message, view.stdout));
+    }
+
+    /// Shows the client whose prompt follows.
+    pub fn show_author(&self, client_id: &str, view: &mut RunView) {
+        let name = self.name(client_id);
+        view.note(&format!("prompt of {name}:"));
+    }
+
     /// Takes the first list. Returns a note of the others, if there are any.
-    pub fn begin(&mut self, clients: Vec<SessionClient>) -> Option<String> {
+    fn begin(&mut self, clients: Vec<SessionClient>) -> Option<String> {
         self.all = others(clients);
         let names: Vec<String> = self.all.iter().map(description).collect();
         (!names.is_empty()).then(|| format!("also attached: {}", names.join(", ")))
     }
 
     /// Takes a new list. Returns a note for each client that has come or left or has another role.
-    pub fn change(&mut self, clients: Vec<SessionClient>) -> Vec<String> {
+    fn change(&mut self, clients: Vec<SessionClient>) -> Vec<String> {
         let before = std::mem::replace(&mut self.all, others(clients));
         let mut notes = Vec::new();
         for gone in &before {
@@ -38,7 +69,7 @@ impl Participants {
     }
 
     /// Returns the name of a client.
-    pub fn name(&self, client_id: &str) -> &str {
+    fn name(&self, client_id: &str) -> &str {
         find(&self.all, client_id).map_or(UNNAMED, name)
     }
 }

@@ -1,6 +1,7 @@
 //! The client of a chat: reads lines, and runs a turn for each prompt.
 
 mod failures;
+mod joining;
 
 use super::chat_session::ChatSession;
 use super::editor::LineEditor;
@@ -8,7 +9,8 @@ use super::input::{ChatInput, EditorEvent};
 use super::line::{ChatLine, help};
 use super::offers::Offers;
 use super::step::{ChatStep, Interrupted};
-use crate::cli::attach::turn_step::TurnStep;
+use crate::cli::attach::early_prompts::EarlyPrompts;
+use crate::cli::attach::participants::Participants;
 use crate::cli::run::calls;
 use crate::cli::run::prompt::RunPrompt;
 use crate::cli::run::questions::TerminalQuestions;
@@ -45,6 +47,8 @@ pub struct ChatClient {
     is_joining: bool,
     /// Content types that the agent accepts; `None` until it is connected.
     can: Option<wire::AgentCapabilities>,
+    participants: Participants,
+    early_prompts: EarlyPrompts,
     offers: Offers,
     /// The next prompt: files attached so far.
     draft: RunPrompt,
@@ -74,6 +78,8 @@ impl ChatClient {
             next_session: String::new(),
             is_joining,
             can: None,
+            participants: Participants::default(),
+            early_prompts: EarlyPrompts::default(),
             offers: Offers::default(),
             draft: RunPrompt::of_text(String::new()),
             editor,
@@ -124,6 +130,16 @@ impl ChatClient {
     fn set_offers(&mut self, state: &Value) {
         self.offers = Offers::of(state);
         self.editor.set_offers(self.offers.clone());
+    }
+
+    /// Waits for the user's first line, or makes the call of an earlier one.
+    fn ready(&mut self) {
+        if let Some((step, command)) = self.postponed.take() {
+            return self.call(step, command);
+        }
+        let about = "/help lists the commands, Ctrl-D leaves";
+        self.output.view.note(about);
+        self.await_line();
     }
 
     /// Waits for the user's next line.
@@ -238,13 +254,6 @@ impl ChatClient {
             ChatStep::Line | ChatStep::Prompt | ChatStep::Setting
         ) && place.session == self.session.id
     }
-
-    /// Ends the line of a background turn that has ended, since nothing else follows.
-    fn end_background_turn(&mut self, chunk: &[u8]) {
-        if self.step == ChatStep::Line && matches!(TurnStep::of(chunk), TurnStep::Ends { .. }) {
-            self.output.view.next_turn();
-        }
-    }
 }
 
 impl ClientSink for ChatClient {
@@ -268,18 +277,16 @@ impl ClientSink for ChatClient {
             (ChatStep::Ensure, Ok(Reply::Session(session))) => {
                 self.output.session(&session);
                 self.set_offers(&session.state);
-                if let Some((step, command)) = self.postponed.take() {
-                    return self.call(step, command);
-                }
-                let about = "/help lists the commands, Ctrl-D leaves";
-                self.output.view.note(about);
-                self.await_line();
+                self.join();
             }
+            (ChatStep::Look, Ok(Reply::Attached(found))) => self.looked(*found),
+            (ChatStep::Join, Ok(Reply::Attached(_))) => self.ready(),
             (ChatStep::Replace, Ok(Reply::Session(session))) => {
                 if let Some(close) = self.session.close() {
                     self.actions.push_back(ClientAction::Command(OTHER, close));
                 }
                 self.session.id = std::mem::take(&mut self.next_session);
+                self.participants = Participants::default();
                 self.set_offers(&session.state);
                 self.output.view.note("new session");
                 self.await_line();
@@ -299,7 +306,7 @@ impl ClientSink for ChatClient {
     fn chunk(&mut self, place: ChunkAddress<'_>, chunk: &Chunk<'_>, json: &[u8]) {
         if self.shows(place) {
             self.output.chunk(place, chunk, json);
-            self.end_background_turn(json);
+            self.end_other_turn(place, json);
         }
     }
 
@@ -313,15 +320,16 @@ impl ClientSink for ChatClient {
         if self.shows(place) {
             self.output.adapted_chunk(place, chunk, json);
             for chunk in json {
-                self.end_background_turn(chunk);
+                self.end_other_turn(place, chunk);
             }
         }
     }
 
     fn json_chunk(&mut self, place: ChunkAddress<'_>, json: &[u8]) {
         if self.shows(place) {
+            self.begin_other_turn(place, json);
             self.output.json_chunk(place, json);
-            self.end_background_turn(json);
+            self.end_other_turn(place, json);
         }
     }
 
@@ -361,6 +369,10 @@ impl ClientSink for ChatClient {
             Notice::SessionState(p) if p.session_id == self.session.id => {
                 self.set_offers(&p.state);
             }
+            Notice::Presence(p) if p.session_id == self.session.id => {
+                self.presence(&p.clients);
+            }
+            Notice::UserMessage(p) if p.session_id == self.session.id => self.prompted(p),
             Notice::Activity(p) if p.waiting_for.is_none() => {
                 self.output.view.activity(p.activity.as_ref());
             }

@@ -5,6 +5,7 @@ use acpipe_core::client::{Command, History};
 use acpipe_core::session_id::{is_unnamed, name_of, unnamed};
 use acpipe_protocol::wire;
 use serde_json::{Map, Value};
+use std::path::PathBuf;
 
 /// How a later chat continues the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct ChatSession {
     /// Values that are sent with the first prompt.
     pub context: Box<Map<String, Value>>,
     pub continuation: Continuation,
+    /// Directory of the stored sessions; `None` if this one is not stored.
+    pub state: Option<PathBuf>,
     /// Hexadecimal text that no other acpipe has, for the ids of turns and sessions.
     pub unique: String,
     /// Number of turns so far, in all sessions of the chat.
@@ -58,6 +61,16 @@ impl ChatSession {
             options: self.options.clone(),
             timeout_ms: self.terms.timeout_ms(),
             ..wire::EnsureParams::default()
+        })
+    }
+
+    /// Creates the call that follows the session in the daemon after this chunk; `None` for the chunks to come.
+    pub fn attach(&self, after_seq: Option<u64>) -> Command {
+        Command::Attach(wire::AttachParams {
+            session_id: Some(self.id.clone()),
+            after_seq,
+            role: None,
+            on_disconnect: None,
         })
     }
 
@@ -144,6 +157,7 @@ mod tests {
             steps: Steps::default(),
             context: Box::default(),
             continuation: Continuation::Stored,
+            state: None,
             unique: "abcdef0123456789".to_owned(),
             turns: 0,
             former: 0,

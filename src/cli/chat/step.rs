@@ -8,6 +8,10 @@ pub enum ChatStep {
     Initialize,
     Connect,
     Ensure,
+    /// The first `session/attach`: finds the other clients and the running turn of a session in the daemon.
+    Look,
+    /// The second `session/attach`, for the chunks of the running turn.
+    Join,
     /// Opens a second session, in place of the open one.
     Replace,
     /// The user's next line.
@@ -25,7 +29,12 @@ impl ChatStep {
             Self::Connect => Some(steps.start()),
             Self::Ensure | Self::Replace => Some(steps.open()),
             Self::Prompt => Some(steps.prompt()),
-            Self::Initialize | Self::Line | Self::Setting | Self::Over => None,
+            Self::Initialize
+            | Self::Look
+            | Self::Join
+            | Self::Line
+            | Self::Setting
+            | Self::Over => None,
         }
     }
 }

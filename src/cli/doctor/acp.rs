@@ -7,7 +7,9 @@ use acpipe_host::{AgentStarter, DirectProcess, DirectProcessEnd, NextLine};
 use acpipe_json::repair::Faults;
 use acpipe_json::rpc;
 use acpipe_json::rpc::{Message, RpcError};
+use acpipe_model::cause::{cause_or_end, cause_or_last};
 use acpipe_model::line_repair::{LineOutcome, LineReader, LostLine, read_again};
+use acpipe_model::process_health::OutputTail;
 use acpipe_model::transport::ProcessSpec;
 use seen::permission_answer;
 pub use seen::{ALLOWED_COMMAND, PROBE_FILE, Seen};
@@ -89,6 +91,8 @@ pub struct DoctorConnection {
     process: DirectProcess,
     last_id: u64,
     seen: Seen,
+    /// End of the lines on its stdout that are no messages.
+    stray: OutputTail,
     /// Sessions whose turn was cancelled: their permission requests are answered `cancelled`.
     cancelled: BTreeSet<String>,
 }
@@ -100,6 +104,7 @@ impl DoctorConnection {
             process: starter.start(spec),
             last_id: 0,
             seen: Seen::default(),
+            stray: OutputTail::default(),
             cancelled: BTreeSet::new(),
         }
     }
@@ -191,14 +196,16 @@ impl DoctorConnection {
         }
     }
 
-    /// Returns the end of what the agent wrote to stderr.
-    pub fn stderr(&mut self) -> String {
-        self.process.stderr()
+    /// Returns the line of the agent's stderr or stdout that gives the cause of a failure, as the end of a sentence.
+    pub fn last_words(&mut self) -> Option<String> {
+        let stderr = cause_or_last(&self.process.stderr());
+        let stderr = stderr.map(|line| format!("; its stderr: {line}"));
+        let stray = self.process.hide(&self.stray.text());
+        stderr.or_else(|| Some(format!("; its stdout: {}", cause_or_end(&stray)?)))
     }
 
     /// Returns why the agent ended, from its exit code and stderr.
     pub fn end_reason(&mut self) -> String {
-        let stderr = acpipe_model::cause::cause_or_last(&self.process.stderr());
         let end = match self.process.end() {
             Some(DirectProcessEnd::StartFailed(error)) => return error.message.clone(),
             Some(DirectProcessEnd::Exited(exit)) => match (exit.code, exit.signal) {
@@ -209,10 +216,7 @@ impl DoctorConnection {
             Some(DirectProcessEnd::OutputClosed) => "it closed its stdout".to_owned(),
             None => "it still runs".to_owned(),
         };
-        match stderr {
-            Some(stderr) => format!("{end}; its stderr: {stderr}"),
-            None => end,
-        }
+        format!("{end}{}", self.last_words().unwrap_or_default())
     }
 
     fn receive(&mut self, line: &[u8]) {
@@ -291,8 +295,12 @@ impl LineReader for DoctorConnection {
         self.seen.stray += 1;
     }
 
-    fn lost(&mut self, _: &LostLine<'_>) {
+    fn lost(&mut self, line: &LostLine<'_>) {
         self.seen.stray += 1;
+        if let Some(text) = line.text() {
+            self.stray.add(text.as_bytes());
+            self.stray.add(b"\n");
+        }
     }
 }
 

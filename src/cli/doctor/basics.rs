@@ -46,14 +46,13 @@ pub async fn initialize(
             }
         }
         outcome @ Outcome::NoAnswer(_) => {
-            let stderr = acpipe_model::cause::cause_or_last(&connection.stderr());
-            let stderr = stderr.map_or(String::new(), |line| format!("; its stderr: {line}"));
+            let last = connection.last_words().unwrap_or_default();
             let hint = acp_hint(spec);
             let hint = hint.unwrap_or_else(|| {
                 "check that the program speaks ACP with these arguments, or raise --timeout initialize=…"
                     .to_owned()
             });
-            Check::problem(NAME, format!("{}{stderr}", outcome.describe()), hint)
+            Check::problem(NAME, format!("{}{last}", outcome.describe()), hint)
         }
         outcome @ (Outcome::Exited(_) | Outcome::Error(_) | Outcome::OtherSession(_)) => {
             let hint = acp_hint(spec);

@@ -14,7 +14,7 @@ raw_object! {
     }
 }
 
-/// Reads a chunk if its content is shown to people: text, files, notices, decisions and receipts. A file is passed on as
+/// Reads a chunk if its content is shown to people: text, files, plans, notices, decisions and receipts. A file is passed on as
 /// JSON. Ids are read as long as they have no escapes, which is true for all ids of acpipe.
 pub fn shown_chunk(json: &[u8]) -> Option<Chunk<'_>> {
     let members: ChunkMembers<'_> = serde_json::from_slice(json).ok()?;
@@ -36,6 +36,7 @@ pub fn shown_chunk(json: &[u8]) -> Option<Chunk<'_>> {
         },
         "data-permission" => Chunk::DataPermission { id, data: data()? },
         "data-recovery" => Chunk::DataRecovery { data: data()? },
+        "data-plan" => Chunk::DataPlan { id, data: data()? },
         "data-notice" => Chunk::DataNotice {
             data: data()?,
             transient: true,

@@ -3,14 +3,16 @@
 use super::questions::prompt_view::short;
 use super::view::{ACTIVITY, RunView};
 use crate::cli::args::shared::Format;
+use crate::cli::styles::DIM;
 use acpipe_core::hub::{MAY_NOT_ASK, RUN_NOTICES};
 use acpipe_json::value;
 use acpipe_model::cause::last_lines;
 use acpipe_protocol::chunk::Chunk;
+use acpipe_protocol::wire::Activity;
 use serde_json::{Value, json};
 
-/// Maximum number of lines of the agent's stderr that are shown when it failed.
-const STDERR_LINES: usize = 10;
+/// Maximum number of lines of the agent's stderr, and of its stdout, that are shown when it failed.
+const OUTPUT_LINES: usize = 10;
 
 impl RunView {
     /// Shows a notice in text output. That the policy did not hold, or may not, is shown in every format and with `--quiet`.
@@ -21,6 +23,34 @@ impl RunView {
         } else if self.format == Format::Text && !words.is_empty() {
             self.note(&words);
         }
+    }
+
+    /// Shows the running tool if stderr is a terminal and the format is text.
+    pub fn activity(&mut self, activity: Option<&Activity>) {
+        if let (true, Some(tool)) = (self.is_lively(), activity) {
+            let what = tool.description.lines().next().unwrap_or_default();
+            self.work_line(&tool.tool_name, what);
+        }
+    }
+
+    /// Shows a plan, or what has changed in it, as the running tools are shown.
+    pub(super) fn plan(&mut self, id: &str, data: &Value) {
+        if self.is_lively() {
+            for line in self.plans.changes(id, data) {
+                self.work_line("plan", &line);
+            }
+        }
+    }
+
+    /// Returns `true` if the agent's work is shown beside its answer.
+    fn is_lively(&self) -> bool {
+        !self.quiet && self.format == Format::Text && self.stderr.is_terminal
+    }
+
+    fn work_line(&mut self, name: &str, what: &str) {
+        let [name, what] = [name, what].map(|text| short(text, ACTIVITY));
+        let line = self.stderr.paint(DIM, &format!("[{name}] {what}"));
+        self.write_note(&format!("{line}\n"));
     }
 
     /// Shows what a chunk of another turn, such as one in the background, says of the policy.
@@ -48,23 +78,33 @@ impl RunView {
         }
     }
 
-    /// Shows the last lines of the agent's stderr if the agent failed to start or exited.
-    pub(super) fn stderr_of(&mut self, kind: &str, data: &Value) {
+    /// Shows the last lines of the agent's stderr, and of its stdout, if the agent failed to start or exited.
+    pub(super) fn output_of(&mut self, kind: &str, data: &Value) {
         let starts = data["stage"] == "initialize" || data["stage"] == "spawn";
         let ended = ["agentStart", "agentExited", "initialize"].contains(&kind);
-        let stderr = data["stderr"].as_str().filter(|_| starts || ended);
-        // With this log level the lines were already logged.
-        if tracing::enabled!(target: "acpipe::agent_stderr", tracing::Level::DEBUG) {
+        if !starts && !ended {
             return;
         }
-        let lines = last_lines(stderr.unwrap_or_default(), STDERR_LINES);
-        // A single line is already in the error message.
+        // With this log level the lines were already logged.
+        if !tracing::enabled!(target: "acpipe::agent_stderr", tracing::Level::DEBUG) {
+            self.last_lines(
+                "last lines of the agent's stderr (show all of it with --log-level warn,acpipe::agent_stderr=debug):",
+                &data["stderr"],
+            );
+        }
+        self.last_lines(
+            "last lines of the agent's stdout that are no messages:",
+            &data["stdout"],
+        );
+    }
+
+    /// Shows the last lines of an output. A single line is already in the error message.
+    fn last_lines(&mut self, title: &str, output: &Value) {
+        let lines = last_lines(output.as_str().unwrap_or_default(), OUTPUT_LINES);
         if lines.len() < 2 {
             return;
         }
-        self.print_note(
-            "last lines of the agent's stderr (show all of it with --log-level warn,acpipe::agent_stderr=debug):",
-        );
+        self.print_note(title);
         for line in lines {
             self.write_note(&format!("  | {}\n", short(&line, ACTIVITY)));
         }

@@ -3,7 +3,7 @@
 use super::agui_lines::AguiLines;
 use super::answer::AnswerText;
 use super::outcome;
-use super::questions::prompt_view::short;
+use super::plans::ShownPlans;
 use super::refusals::PolicyRefusals;
 use super::saved_files::SavedFiles;
 use super::streams::Streams;
@@ -21,7 +21,7 @@ use acpipe_model::answer_file::ReceivedFile;
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::printable::printable;
 use acpipe_protocol::chunk::Chunk;
-use acpipe_protocol::wire::{Activity, Memory, SessionResult, TurnSummary};
+use acpipe_protocol::wire::{Memory, SessionResult, TurnSummary};
 use anstyle::Style;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -34,17 +34,18 @@ pub(super) const ACTIVITY: usize = 200;
 /// Formatted output of one run.
 pub struct RunView {
     pub(super) format: Format,
-    quiet: bool,
+    pub(super) quiet: bool,
     streams: Streams,
     /// Abilities of stdout; at a terminal, control sequences of the agent are removed.
     pub stdout: Styles,
-    stderr: Styles,
+    pub(super) stderr: Styles,
     out: Vec<u8>,
     answer: AnswerText,
     held: HeldOutput,
     /// Line on the terminal until the next output.
     progress: Option<ProgressLine>,
     refused: PolicyRefusals,
+    pub(super) plans: ShownPlans,
     /// Warning that was shown last: tools may run without asking.
     pub(super) shown_warning: String,
     /// Last receipt that was shown.
@@ -82,6 +83,7 @@ impl RunView {
             held: HeldOutput::default(),
             progress: None,
             refused: PolicyRefusals::default(),
+            plans: ShownPlans::default(),
             shown_warning: String::new(),
             receipt: None,
             events: AguiLines::default(),
@@ -235,7 +237,7 @@ impl RunView {
         }
         self.keep(summary);
         self.print_note(&error.message);
-        self.stderr_of(error.kind.name(), &error.data());
+        self.output_of(error.kind.name(), &error.data());
     }
 
     /// Shows the next chunk; `json` is its serialized form.
@@ -283,6 +285,7 @@ impl RunView {
                 }
             }
             Chunk::DataRecovery { data } => self.recovered(value(data.0)),
+            Chunk::DataPlan { id, data } => self.plan(id, &value(data.0)),
             Chunk::DataNotice { data, .. } => {
                 self.progress = None;
                 self.notice(&value(data.0));
@@ -352,9 +355,11 @@ impl RunView {
         }
     }
 
-    /// Shows stored messages: text that is escaped already.
+    /// Shows stored messages in text output: text that is escaped already.
     pub fn stored(&mut self, text: &str) {
-        self.answer.push_lines(text, &mut self.out);
+        if self.format == Format::Text {
+            self.answer.push_lines(text, &mut self.out);
+        }
     }
 
     /// Ends a line that is not complete.
@@ -369,18 +374,6 @@ impl RunView {
     pub fn next_turn(&mut self) {
         if self.format == Format::Text {
             self.answer.end_turn(&mut self.out);
-        }
-    }
-
-    /// Shows the running tool if stderr is a terminal and the format is text.
-    pub fn activity(&mut self, activity: Option<&Activity>) {
-        let lively = !self.quiet && self.format == Format::Text && self.stderr.is_terminal;
-        if let (true, Some(tool)) = (lively, activity) {
-            let name = short(&tool.tool_name, ACTIVITY);
-            let what = tool.description.lines().next().unwrap_or_default();
-            let what = short(what, ACTIVITY);
-            let line = self.stderr.paint(DIM, &format!("[{name}] {what}"));
-            self.write_note(&format!("{line}\n"));
         }
     }
 
@@ -406,7 +399,7 @@ impl RunView {
         }
         for error in &summary.errors {
             self.print_note(&error.message);
-            self.stderr_of(&error.kind, &error.data);
+            self.output_of(&error.kind, &error.data);
             if let Some(cause) = error.data["cause"]["message"].as_str() {
                 self.note(cause);
             }

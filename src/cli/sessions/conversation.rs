@@ -162,8 +162,7 @@ fn item(part: &Value) -> Option<ConversationItem> {
             ReceivedFile::of_chunk(part).map(|file| ConversationItem::File(file.about))
         }
         "data-plan" => {
-            let entries = data["entries"].as_array()?.iter();
-            let entries: Vec<(PlanEntryStatus, String)> = entries.map(plan_entry).collect();
+            let entries = plan_entries(data);
             (!entries.is_empty()).then_some(ConversationItem::Plan(entries))
         }
         "data-question" => {
@@ -185,6 +184,12 @@ fn item(part: &Value) -> Option<ConversationItem> {
 fn some_text(text: &str) -> Option<String> {
     let text = text.trim_end();
     (!text.trim_start().is_empty()).then(|| text.to_owned())
+}
+
+/// Returns the entries of a plan; none if the plan has another form, or does not exist any more.
+pub fn plan_entries(data: &Value) -> Vec<(PlanEntryStatus, String)> {
+    let entries = data["entries"].as_array().into_iter().flatten();
+    entries.map(plan_entry).collect()
 }
 
 fn plan_entry(entry: &Value) -> (PlanEntryStatus, String) {

@@ -60,6 +60,21 @@ pub fn at_terminal_with(
     screen
 }
 
+/// Starts a chat in session `s` at a terminal, as a process of the daemon's test.
+fn chat(daemon: &Daemon) -> Screen {
+    let mut screen = Screen::new(World::new());
+    screen.term = "xterm";
+    screen.env.push(("NO_COLOR", "1".to_owned()));
+    let state = daemon.world.dir.join("state");
+    let cwd = daemon.world.dir.to_str().unwrap();
+    let place = ["--state-dir", state.to_str().unwrap(), "--cwd", cwd];
+    screen.start(
+        &[&["run", "--daemon", "--session", "s"], &place[..]].concat(),
+        "",
+    );
+    screen
+}
+
 #[test]
 fn attach_without_a_terminal_shows_the_running_turn_to_its_end() {
     let question = ask(&call(), OPTIONS);
@@ -172,16 +187,7 @@ fn answer_that_is_not_entered_when_its_question_closes_is_no_prompt() {
     for is_chat in [false, true] {
         let (daemon, mut client) = daemon(&script);
         let mut screen = if is_chat {
-            let mut screen = Screen::new(World::new());
-            screen.term = "xterm";
-            screen.env.push(("NO_COLOR", "1".to_owned()));
-            let state = daemon.world.dir.join("state");
-            let cwd = daemon.world.dir.to_str().unwrap();
-            let place = ["--state-dir", state.to_str().unwrap(), "--cwd", cwd];
-            screen.start(
-                &[&["run", "--daemon", "--session", "s"], &place[..]].concat(),
-                "",
-            );
+            let mut screen = chat(&daemon);
             screen.await_text(READY);
             screen
         } else {
@@ -203,6 +209,41 @@ fn answer_that_is_not_entered_when_its_question_closes_is_no_prompt() {
         drop(client);
         daemon.stop();
     }
+}
+
+#[test]
+fn chat_shows_who_sent_the_prompts_of_other_clients() {
+    let wait = json!({"wait": "session/cancel"});
+    let (daemon, mut client) = daemon(&json!({"session/prompt": [
+        [say("begun\n"), wait, end("cancelled")],
+        [say("second answer"), end("end_turn")],
+        [say("own answer"), end("end_turn")],
+    ]}));
+    let turn = prompt(&mut client, "before the chat");
+    client.next("session/chunk");
+    let mut screen = chat(&daemon);
+    screen.await_text("also attached: test");
+    screen.await_text("prompt of test:");
+    screen.await_text("> before the chat\n");
+    // The running turn is shown from its beginning.
+    screen.await_text("begun\n");
+    client.call("session/cancel", &json!({"sessionId": "s"}));
+    client.answer(turn).unwrap();
+    screen.await_text("acpipe: the turn was cancelled\n");
+    let turn = prompt(&mut client, "with the chat");
+    screen.await_text("prompt of test:");
+    screen.await_text("> with the chat\n");
+    screen.await_text("second answer\n\n");
+    client.answer(turn).unwrap();
+    screen.await_text("> ");
+    screen.keys("own\n");
+    let shown = screen.await_text("own answer\n\n");
+    assert!(!shown.contains("prompt of"), "{shown}");
+    drop(client);
+    screen.await_text("test has left");
+    screen.keys("\x04");
+    assert_eq!(screen.end().0, 0);
+    daemon.stop();
 }
 
 #[test]

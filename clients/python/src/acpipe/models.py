@@ -1492,8 +1492,9 @@ class TurnSummary(Model, kw_only=True):
 
     metadata: dict[str, Any]
     """Additional data: `context` (context figures), `skippedParts` (parts of the prompt that were not sent),
-    `undeliveredFeedback`, `recovery` (the receipt, if the turn continued in a new session), `cancelRequested`, and
-    `agent` (the agent's own fields). Each is absent if there is nothing to report.
+    `undeliveredFeedback`, `recovery` (the receipt of the turn's last `data-recovery` chunk: the session was
+    restored), `cancelRequested`, and `agent` (the agent's own fields). Each is absent if there is nothing to
+    report.
     """
 
 

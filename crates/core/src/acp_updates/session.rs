@@ -1,6 +1,7 @@
 //! State of the session, plans, usage, notices and compactions.
 
 use super::writer::{Put, Writer};
+use crate::notice_data::notice_data;
 use acpipe_json::{Members, non_null, text, to_raw, value};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -129,29 +130,12 @@ fn is_count(raw: &RawValue) -> bool {
     serde_json::from_str::<u64>(raw.get()).is_ok()
 }
 
-/// Names under which agents send the text of a notice.
-const TITLES: &[&str] = &["title", "content", "message", "text"];
-
+/// Writes a notice; one without text is passed on beside the protocol.
 pub fn notice(writer: &Writer, fields: &Members<'_>, put: &mut Put<'_>) {
-    let said = |name: &&str| text(fields.get(name)).filter(|text| !text.trim().is_empty());
-    let from = TITLES.iter().find(|name| said(name).is_some());
-    let Some(title) = from.and_then(said) else {
-        return writer.aside("notice", &to_raw(fields), put);
-    };
-    let level = text(fields.get("severity")).or_else(|| text(fields.get("level")));
-    let severity = match level.as_deref() {
-        Some("warning" | "warn") => "warning",
-        Some("error") => "error",
-        _ => "info",
-    };
-    let mut members = Members::default();
-    members.set_owned("severity", &severity);
-    members.set_owned("title", &title);
-    members.set_some("description", non_null(fields.get("description")));
-    let mut own = vec!["severity", "description"];
-    own.extend(from);
-    let about = fields.clone().without(&own);
-    writer.update("notice", &members, &about, put);
+    match notice_data(fields) {
+        Some((members, about)) => writer.update("notice", &members, &about, put),
+        None => writer.aside("notice", &to_raw(fields), put),
+    }
 }
 
 pub fn compaction(writer: &Writer, id: &str, fields: &Members<'_>, put: &mut Put<'_>) {

@@ -430,6 +430,10 @@ impl Connection {
         Some(process.child)
     }
 
+    pub fn process(&self, child: Child) -> Option<&Process> {
+        self.processes.iter().find(|p| p.child == child)
+    }
+
     pub fn process_mut(&mut self, child: Child) -> Option<&mut Process> {
         self.processes.iter_mut().find(|p| p.child == child)
     }

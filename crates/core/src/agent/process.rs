@@ -4,7 +4,9 @@ use crate::effect::{AgentId, Effect, Measure};
 use crate::stop::{Stop, StopAction};
 use acpipe_model::dialect::{Child, Transport};
 use acpipe_model::limits::{Limits, Timeout};
-use acpipe_model::process_health::ProcessHealth;
+use acpipe_model::line_repair::LostLine;
+use acpipe_model::process_health::{OutputTail, ProcessHealth};
+use acpipe_model::secret::Secrets;
 use acpipe_protocol::wire::ProcessStatus;
 use std::time::{Duration, Instant};
 
@@ -30,6 +32,8 @@ pub struct Process {
     pub last_activity: Option<Instant>,
     /// End of its stderr, and pending writes to its stdin.
     pub health: ProcessHealth,
+    /// End of the lines on its stdout that are no messages, such as the reason why it exits.
+    stray: OutputTail,
     /// Whether its output is ignored because reading it panicked.
     pub is_ignored: bool,
     /// Whether its stdin was closed without a stop.
@@ -52,6 +56,7 @@ impl Process {
             since: now,
             last_activity: None,
             health: ProcessHealth::default(),
+            stray: OutputTail::default(),
             is_ignored: false,
             input_closed: false,
             stop: None,
@@ -75,6 +80,19 @@ impl Process {
             "unrelated output",
             now.saturating_duration_since(last_activity),
         ))
+    }
+
+    /// Adds a line of its stdout that is given up, if it is text for people.
+    pub fn add_stray(&mut self, line: &LostLine<'_>) {
+        if let Some(text) = line.text() {
+            self.stray.add(text.as_bytes());
+            self.stray.add(b"\n");
+        }
+    }
+
+    /// Returns the end of the lines on its stdout that are no messages, without secrets.
+    pub fn stray_text(&self, secrets: &Secrets) -> String {
+        secrets.hide(&self.stray.text()).into_owned()
     }
 
     /// Returns its status for `agent/status`; `None` before it runs.

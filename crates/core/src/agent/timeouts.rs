@@ -5,7 +5,7 @@ use super::connection::{Connection, Phase};
 use super::cx::AgentCx;
 use super::process::Process;
 use crate::agent_spec::AgentSpec;
-use crate::timeout_error::{MORE_TIME, TimedOut, last_of_stderr, waiting};
+use crate::timeout_error::{MORE_TIME, TimedOut, last_of, last_of_stderr, waiting};
 use acpipe_dialects::traits;
 use acpipe_model::builtin_agents::hints::acp_command;
 use acpipe_model::dialect::Child;
@@ -44,6 +44,7 @@ pub(super) fn overdue_processes(
             advice: "the disk may not respond, or the system may be overloaded",
             last_activity: None,
             stderr: "",
+            stdout: "",
         }
         .error(),
         process: Some(process.child),
@@ -70,6 +71,7 @@ pub(super) fn overdue_handshake(
         ),
         last_activity: process.and_then(|p| p.last_output(cx.now)),
         stderr: &stderr(process, &cx.shared.settings.secrets),
+        stdout: &stdout(process, &cx.shared.settings.secrets),
     }
     .error();
     Some(TimeoutFailure {
@@ -104,6 +106,7 @@ pub fn start_timeout(
         advice: &format!("{MORE_TIME}{}", acp_hint(spec)),
         last_activity: process.and_then(|p| p.last_output(now)),
         stderr: &stderr(process, secrets),
+        stdout: &stdout(process, secrets),
     };
     Some(error.error())
 }
@@ -137,7 +140,7 @@ pub fn start_wait(
         format_duration(elapsed),
         acp_hint(spec),
         package_runner.map_or_else(String::new, |package_runner| format!("; {package_runner}")),
-        last_of_stderr(&stderr(process, secrets))
+        last_output(&stderr(process, secrets), &stdout(process, secrets))
     );
     Some(waiting(stage.name(), Party::Agent, elapsed, note))
 }
@@ -165,6 +168,7 @@ pub(super) fn sign_in_timeout(
         advice: "call again; to allow more time, use --timeout authenticate=…",
         last_activity: process.and_then(|p| p.last_output(cx.now)),
         stderr: &stderr(process, &cx.shared.settings.secrets),
+        stdout: "",
     }
     .error()
 }
@@ -185,16 +189,33 @@ pub fn exit_error(connection: Option<&Connection>, spec: &AgentSpec, exit: &Exit
     error
 }
 
-/// Returns advice on an agent that ended before it was ready; empty if its stderr is more helpful.
+/// Returns advice on an agent that ended before it was ready; empty if its output is more helpful.
 fn start_hint(spec: &AgentSpec, exit: &Exit) -> String {
     let hint = acp_hint(spec);
-    let is_silent = exit.code == Some(0) && exit.stderr.is_empty();
-    if hint.is_empty() && is_silent && traits(spec.protocol).may_lack_argument {
-        return "; an ACP agent must run until its stdin is closed; many agents need an argument for that, such as \
-                    acp or --acp"
-            .to_owned();
+    let is_silent = exit.code == Some(0) && exit.stderr.is_empty() && exit.stdout.is_empty();
+    if !hint.is_empty() || !is_silent || !traits(spec.protocol).may_lack_argument {
+        return hint;
     }
-    hint
+    let must = "; an ACP agent must run until its stdin is closed";
+    if spec.args.iter().any(|arg| arg.contains("acp")) {
+        return must.to_owned();
+    }
+    format!("{must}; many agents need an argument for that, such as acp or --acp")
+}
+
+/// Returns the last line of stderr, or of stdout, as the end of a notice.
+fn last_output(stderr: &str, stdout: &str) -> String {
+    let last = last_of_stderr(stderr);
+    if last.is_empty() {
+        last_of("stdout", stdout)
+    } else {
+        last
+    }
+}
+
+fn stdout(process: Option<&Process>, secrets: &Secrets) -> String {
+    let stdout = process.map(|p| p.stray_text(secrets));
+    stdout.unwrap_or_default()
 }
 
 fn stderr(process: Option<&Process>, secrets: &Secrets) -> String {

@@ -32,6 +32,7 @@ mod set;
 mod slow_disk;
 mod summaries;
 mod timers;
+mod turn_reports;
 mod unended_calls;
 mod update_runs;
 mod waits;

@@ -429,6 +429,7 @@ impl Conversation {
                 .idle_timer
                 .and_then(|idle_timer| idle_timer.last_activity(cx.now)),
             stderr: &stderr,
+            stdout: "",
         }
         .error()
     }

@@ -16,6 +16,7 @@ mod terminals;
 
 pub use crate::chunk_sink::ChunkSink;
 use crate::deltas::Deltas;
+use crate::notice_data::notice_chunk;
 use crate::turn::{Call, CallChange, SettleReason, Terminal, TurnEvent, TurnView};
 use acpipe_json::{JsonStr, Members, Raw, to_raw};
 use acpipe_model::event::Original;
@@ -471,7 +472,7 @@ pub fn user_message(original: Original<'_>, sink: &mut impl ChunkSink) {
 
 /// Shows a notice for the user, which is not part of the message.
 pub fn notice(original: Original<'_>, sink: &mut impl ChunkSink) {
-    let data = to_raw(&original.fields());
+    let data = notice_chunk(&original.fields());
     sink.chunk(&Chunk::DataNotice {
         data: Raw(&data),
         transient: true,

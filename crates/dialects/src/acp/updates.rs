@@ -82,8 +82,9 @@ pub fn original(line: &str) -> Original<'_> {
             let Some(params) = whole(line) else {
                 return Members::default();
             };
-            let update = params.update.map(Members::of).unwrap_or_default();
-            let mut fields = update.without(&["sessionUpdate"]);
+            let notice = params.update.and_then(notice_fields);
+            let members = || params.update.map(Members::of).unwrap_or_default();
+            let mut fields = notice.unwrap_or_else(|| members().without(&["sessionUpdate"]));
             add_notification(&params.rest, &mut fields);
             fields
         },
@@ -150,6 +151,7 @@ fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {
         Some(Update::Session(news))
     };
     let known = match kind {
+        "agent_message_chunk" if marked_notice(f).is_some() => Some(Update::Notice),
         "agent_message_chunk" => message(MessageRole::Answer, f),
         "agent_thought_chunk" => message(MessageRole::Thought, f),
         "user_message_chunk" => message(MessageRole::User, f),
@@ -202,6 +204,41 @@ fn plan_update<'a>(f: &UpdateFields<'a>) -> Option<Update<'a>> {
         id: text(plan.id)?,
         data,
     })
+}
+
+/// Returns text that the agent marks as a notice for the user, which is not part of its answer, and the notice's level.
+/// claude-agent-acp sends the notices of Claude Code as text of the answer.
+fn marked_notice<'a>(f: &UpdateFields<'a>) -> Option<(JsonStr<'a>, Option<&'a RawValue>)> {
+    let mark = claude(f.meta)?;
+    if text(mark.kind)? != "informational" {
+        return None;
+    }
+    let block: AnyContentBlock<'a> = serde_json::from_str(f.content?.get()).ok()?;
+    let text = block.text.and_then(JsonStr::new)?;
+    Some((text, mark.level))
+}
+
+/// Returns the fields of a message that is marked as a notice: its text without Markdown is the title.
+fn notice_fields(update: &RawValue) -> Option<Members<'_>> {
+    let f: UpdateFields<'_> = serde_json::from_str(update.get()).ok()?;
+    if text(f.session_update)? != "agent_message_chunk" {
+        return None;
+    }
+    let (title, level) = marked_notice(&f)?;
+    let title = title.decode();
+    let plain = title
+        .strip_prefix("**")
+        .and_then(|rest| rest.split_once(":** "));
+    let plain = plain.map(|(level, words)| format!("{level}: {words}"));
+    let mut fields = Members::default();
+    fields.set_some("level", non_null(level));
+    fields.set_owned("title", &plain.as_deref().unwrap_or(&title));
+    let block: Members<'_> = Members::of(f.content?).without(&["type", "text"]);
+    if !block.is_empty() {
+        fields.set_owned("contentOther", &block);
+    }
+    fields.extend(f.without(&["sessionUpdate", "content"]));
+    Some(fields)
 }
 
 fn message<'a>(role: MessageRole, f: &UpdateFields<'a>) -> Option<Update<'a>> {
@@ -370,8 +407,8 @@ fn is_tool_call(f: &UpdateFields<'_>) -> bool {
 
 acpipe_json::raw_object! {
     /// `_meta.claudeCode`: the name of the tool, from claude-agent-acp before ACP had `name`, and the tool
-    /// call whose subagent sent the update.
-    struct ClaudeCode { tool_name = "toolName", parent = "parentToolUseId" }
+    /// call whose subagent sent the update. `kind` and `level` mark text that is a notice of Claude Code.
+    struct ClaudeCode { tool_name = "toolName", parent = "parentToolUseId", kind = "kind", level = "level" }
 }
 
 fn claude(meta: Option<&RawValue>) -> Option<ClaudeCode<'_>> {
@@ -411,7 +448,25 @@ fn cost(raw: Option<&RawValue>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::with_call_ids;
+    use super::{original, with_call_ids};
+    use acpipe_json::to_raw;
+
+    #[test]
+    fn marked_notice_has_its_text_as_title() {
+        for (update, want) in [
+            (
+                r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"**Warning:** a **b**","x":1},"_meta":{"claudeCode":{"kind":"informational","level":"warning"}}}"#,
+                r#"{"level":"warning","title":"Warning: a **b**","contentOther":{"x":1},"_meta":{"claudeCode":{"kind":"informational","level":"warning"}}}"#,
+            ),
+            (
+                r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"},"_meta":{"claudeCode":{"kind":"x"}}}"#,
+                r#"{"content":{"type":"text","text":"a"},"_meta":{"claudeCode":{"kind":"x"}}}"#,
+            ),
+        ] {
+            let line = format!(r#"{{"params":{{"sessionId":"a","update":{update}}}}}"#);
+            assert_eq!(to_raw(&original(&line).fields()).get(), want);
+        }
+    }
 
     #[test]
     fn only_the_ids_of_calls_change_in_a_line() {

@@ -66,7 +66,7 @@ pub struct TurnSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
     /// Additional data: `context` (context figures), `skippedParts` (parts of the prompt that were not sent),
-    /// `undeliveredFeedback`, `recovery` (the receipt, if the turn continued in a new session),
+    /// `undeliveredFeedback`, `recovery` (the receipt of the turn's last `data-recovery` chunk: the session was restored),
     /// `cancelRequested`, and `agent` (the agent's own fields). Each is absent if there is nothing to report.
     pub metadata: serde_json::Map<String, Value>,
     /// The agent's result of `session/prompt` in ACP, for clients that speak ACP. `None` if the agent did not answer

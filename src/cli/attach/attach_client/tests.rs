@@ -1,7 +1,7 @@
 //! The client of `acpipe attach` between its two calls of `session/attach`.
 
 use super::*;
-use acpipe_protocol::wire::RunningTurn;
+use acpipe_protocol::wire::{RunningTurn, UserMessageParams};
 use clap::Parser as _;
 use serde_json::json;
 

@@ -15,13 +15,19 @@ impl ChatClient {
     pub(super) fn failed(&mut self, error: &Error) {
         match self.step {
             ChatStep::Over => {}
-            ChatStep::Initialize | ChatStep::Ensure if self.postponed.take().is_some() => {
+            ChatStep::Initialize | ChatStep::Ensure | ChatStep::Look | ChatStep::Join
+                if self.postponed.take().is_some() =>
+            {
                 self.session.continuation = Continuation::EndedDaemon;
                 self.show_error(error);
                 self.output.view.next_turn();
                 self.await_line();
             }
-            ChatStep::Initialize | ChatStep::Connect | ChatStep::Ensure => {
+            ChatStep::Initialize
+            | ChatStep::Connect
+            | ChatStep::Ensure
+            | ChatStep::Look
+            | ChatStep::Join => {
                 if self.interrupted == Interrupted::No {
                     self.show_error(error);
                 }

@@ -126,14 +126,12 @@ impl AgentEvents {
                 failed(self, router, ErrorKind::Overloaded, message);
             }
             AgentInput::Exited(mut exit) => {
-                // It reaches errors, which are shown and stored.
-                let hidden = router
-                    .shared()
-                    .settings
-                    .secrets
-                    .hide(&exit.stderr)
-                    .into_owned();
-                exit.stderr = hidden;
+                // Both reach errors, which are shown and stored.
+                let secrets = &router.shared().settings.secrets;
+                exit.stderr = secrets.hide(&exit.stderr).into_owned();
+                let connection = router.agents().get(agent).connection();
+                let process = connection.and_then(|c| c.process(child));
+                exit.stdout = process.map_or_else(String::new, |p| p.stray_text(secrets));
                 self.process_exited(router, agent, child, &exit, cx);
             }
         }

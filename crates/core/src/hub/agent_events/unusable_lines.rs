@@ -82,6 +82,9 @@ impl LineReader for UnusableLine<'_, '_> {
             .catch_in_output(self.router, agent, child, self.cx, |own, router, cx| {
                 let mut events = Vec::new();
                 if let Some(connection) = router.agents_mut().get_mut(agent).connection_mut() {
+                    if let Some(process) = connection.process_mut(child) {
+                        process.add_stray(line);
+                    }
                     // A line that is given up is not given up again.
                     let _ = connection.read(child, AgentLine::Lost(line), &mut events);
                 }

@@ -3,6 +3,7 @@
 mod limit;
 mod slow_start;
 mod stderr;
+mod stdout;
 mod total;
 
 use super::play::{program, settings};

@@ -154,6 +154,9 @@ impl Prompting {
         client: &mut dyn ClientSinks,
     ) {
         let receipt = talk.receipt.take();
+        if let Some(running) = talk.turns.prompted_mut() {
+            running.attempts.recovery = receipt.as_deref().cloned();
+        }
         let mut sink = talk.output.sink(Some(turn_id), client);
         if !skipped.is_empty() {
             let notice = to_raw(&json!({
