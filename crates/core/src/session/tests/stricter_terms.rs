@@ -192,9 +192,9 @@ fn work_left_from_a_turn_keeps_its_terms_until_the_next_prompt_begins() {
                 "{before:?} {after:?} {key}: {lines:?}"
             );
         }
-        let changes = shown.iter().filter(|title| *title == changed).count();
+        let count = shown.iter().filter(|title| *title == changed).count();
         let want = if before == Mode::Deny { 2 } else { 0 };
-        assert_eq!(changes, want, "{before:?} {after:?}");
+        assert_eq!(count, want, "{before:?} {after:?}");
     }
 }
 
