@@ -42,7 +42,9 @@ fn list_values(list: &str, is_plural: bool, values: &mut Vec<String>) {
     if let Ok(json) = serde_json::from_str(list) {
         let mut found = Vec::new();
         strings(&json, &mut found);
-        found.iter().for_each(|value| header_values(value, values));
+        for value in &found {
+            header_values(value, values);
+        }
     }
     for item in list.lines().chain(list.split(SEPARATORS)) {
         match item.split_once(['=', ':']) {

@@ -81,8 +81,9 @@ impl Secrets {
             variable_values(name, template, &mut values);
             header_values(template, &mut values);
             let names = mcp::variables(template).map(|(name, _)| name);
-            let used = names.filter_map(variable);
-            used.for_each(|value| header_values(&value, &mut values));
+            for value in names.filter_map(variable) {
+                header_values(&value, &mut values);
+            }
         }
         self.add_values(values.iter().map(String::as_str));
     }
