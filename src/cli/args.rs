@@ -168,7 +168,7 @@ pub struct RunArgs {
     pub raw: bool,
     /// Write the images and other data of the answer to new files in this directory
     ///
-    /// The directory is created if it does not exist. Existing files stay as they are. A link is not followed.
+    /// The directory is created if it does not exist; it may be a link. Files and links in it stay as they are.
     #[arg(long, value_name = "DIR")]
     pub save_files: Option<PathBuf>,
     /// Continue the session NAME of this directory; create it if it does not exist

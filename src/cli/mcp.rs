@@ -55,7 +55,7 @@ fn read(text: &str) -> Result<Vec<McpServer>, String> {
     }
     let file: McpFile = read_typed(text).map_err(|fault| {
         let path = fault.to_string();
-        let why = without_value(format!("{} at {}", fault.reason, fault.position));
+        let why = format!("{} at {}", fault.reason, fault.position);
         if path.is_empty() {
             why
         } else {
@@ -69,17 +69,6 @@ fn read(text: &str) -> Result<Vec<McpServer>, String> {
                 .to_owned(),
         ),
     }
-}
-
-/// Returns an error without the text that it quotes, which may be a secret.
-fn without_value(mut why: String) -> String {
-    let (begin, end) = (why.find(" \""), why.rfind("\", "));
-    if let (Some(begin), Some(end)) = (begin, end)
-        && begin < end
-    {
-        why.replace_range(begin..=end, "");
-    }
-    why
 }
 
 #[cfg(test)]

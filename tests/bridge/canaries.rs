@@ -38,8 +38,8 @@ const INHERITED: [&str; 11] = [
 /// Variables of acpipe's own environment with a secret inside of the value: name, text before, way, text behind.
 const PARTS: [(&str, &str, &str, &str); 7] = [
     ("TEAM_HEADERS", "x-team=1,x-key=", "listed", ""),
-    ("OTHER_HEADERS", "authorization=Bearer%20", "scheme", ""),
-    ("WEB_COOKIE", "a=1; b=", "cookie", "; c=2"),
+    ("OTHER_HEADERS", "authorization=Token%20", "scheme", ""),
+    ("SOME_HEADERS", "X-A: b\nCookie: a=1; b=", "cookie", "; c=2"),
     ("PROXY_AUTH", "user:", "login", ""),
     ("MY_DSN", "https://", "address", "@host/1"),
     ("DATABASE", "postgres://user:", "database", "@host"),

@@ -85,6 +85,24 @@ pub fn open_own(path: &Path) -> io::Result<FollowedFile> {
     Ok(followed)
 }
 
+/// Opens a directory of the state directory, which may be a link of a trusted user.
+///
+/// # Errors
+/// It cannot be opened, or it or the link belongs to another user.
+pub fn open_directory(path: &Path) -> io::Result<File> {
+    ownership::check_link(path)?;
+    // A directory may be one that its owner cannot list.
+    #[cfg(target_os = "linux")]
+    let access = OFlags::PATH;
+    #[cfg(not(target_os = "linux"))]
+    let access = OFlags::RDONLY;
+    let flags = access | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(path, flags, rustix::fs::Mode::empty())?;
+    let directory = File::from(opened);
+    check_file(&directory)?;
+    Ok(directory)
+}
+
 /// Opens a file of another program for reading, with any owner; pipes and devices are refused.
 ///
 /// # Errors

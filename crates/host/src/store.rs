@@ -25,7 +25,7 @@ mod unlinked;
 mod worker;
 mod writer;
 
-use crate::{make_private, regular};
+use crate::{is_foreign, make_private, regular};
 use acpipe_core::agent_session_record::AgentSessionRecord;
 use acpipe_core::log::Log;
 use acpipe_core::session_id::{IdHolder, lexical};
@@ -126,7 +126,7 @@ impl DiskSessions {
         };
         match opened {
             Ok(file) => Ok(Box::new(file)),
-            Err(e) if is_read_only(&e) => match ReadOnly::open(log) {
+            Err(e) if is_read_only(&e) && !is_foreign(&e) => match ReadOnly::open(log) {
                 Ok(file) => Ok(Box::new(file)),
                 Err(_) => Err(e),
             },

@@ -12,6 +12,7 @@ use std::fmt;
 pub struct TypeFault {
     /// Place of the value; empty for the whole.
     pub path: Vec<MemberStep>,
+    /// Reason, without a value of the wrong type: it may be a secret.
     pub reason: String,
     /// Line and column at which reading failed.
     pub position: String,
@@ -83,13 +84,27 @@ impl TypeFault {
     }
 }
 
-/// Returns the text of an error without its position, and the position.
+/// Returns the text of an error without its position and without the value that it quotes, and the position.
 fn split(error: &serde_json::Error) -> (String, String) {
     let position = format!("line {} column {}", error.line(), error.column());
     let full = error.to_string();
     let reason = full.strip_suffix(&position);
     let reason = reason.and_then(|reason| reason.strip_suffix(" at "));
-    (reason.unwrap_or(&full).to_owned(), position)
+    (without_value(reason.unwrap_or(&full)), position)
+}
+
+/// Returns the text of an error with the kind of a value in place of the value: `invalid type: string, expected a map`.
+fn without_value(reason: &str) -> String {
+    let mut quoted = ["invalid type: ", "invalid value: "].iter();
+    let is_quoted = quoted.any(|begin| reason.starts_with(begin));
+    match reason.rfind(", expected ").filter(|_| is_quoted) {
+        Some(end) => {
+            let found = &reason[..end];
+            let kind = [" \"", " `"].iter().filter_map(|quote| found.find(quote));
+            format!("{}{}", &found[..kind.min().unwrap_or(end)], &reason[end..])
+        }
+        None => reason.to_owned(),
+    }
 }
 
 /// Returns the path of the value that ends, or begins, at the end of a part of JSON text, and `true` if the name of
@@ -226,6 +241,31 @@ mod tests {
             let fault = read_typed::<Outer>(text).unwrap_err();
             assert_eq!(fault.to_string(), path, "{text}: {fault:?}");
             assert!(!fault.reason.contains(" at line "), "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn value_of_the_wrong_type_is_not_quoted() {
+        for (text, reason) in [
+            (
+                r#"{"list":"s3cret, expected x"}"#,
+                "invalid type: string, expected a sequence",
+            ),
+            (
+                r#"{"list":[{"number":-48392067}]}"#,
+                "invalid value: integer, expected u8",
+            ),
+            (
+                r#"{"list":[{"number":1.5}]}"#,
+                "invalid type: floating point, expected u8",
+            ),
+            (
+                r#"{"list":[{"number":1,"kind":"two"}]}"#,
+                "unknown variant `two`, expected `one`",
+            ),
+        ] {
+            let fault = read_typed::<Outer>(text).unwrap_err();
+            assert_eq!(fault.reason, reason, "{text}");
         }
     }
 }

@@ -76,21 +76,21 @@ pub struct HttpRetry {
 #[serde(rename_all = "camelCase")]
 pub struct HttpHead {
     pub status: u16,
-    /// Media type of the body without parameters, in lower case; empty if the endpoint names none.
+    /// Media type of the body without parameters; empty if the endpoint names none.
     pub content_type: String,
     /// Coding of the body, such as `gzip`; `None` if the body is not coded.
     pub content_encoding: Option<String>,
     pub retry_after_ms: Option<u64>,
     /// The endpoint's id of the request.
     pub request_id: Option<String>,
-    /// Target of a redirect that was not followed, without its query.
+    /// Target of a redirect that was not followed, without its query, in the letters of the endpoint.
     pub location: Option<String>,
     pub attempts: u32,
 }
 
 impl HttpHead {
     pub fn is_event_stream(&self) -> bool {
-        self.content_type == "text/event-stream"
+        self.content_type.eq_ignore_ascii_case("text/event-stream")
     }
 
     pub fn is_success(&self) -> bool {

@@ -1,13 +1,14 @@
 //! Secrets: their detection, and how they are hidden. Whatever acpipe writes for people to read and pass on goes through this
 //! module: logs, tapes, errors, telemetry, responses with an agent's environment.
 //!
-//! `address` finds passwords in addresses, `arguments` shows command lines, `names` knows the names of secrets, `patterns` what a secret looks like, `key_lines` the later lines of a private key, `known` the values that acpipe got as
+//! `address` finds passwords in addresses, `arguments` shows command lines, `headers` reads what a header holds, `names` knows the names of secrets, `patterns` what a secret looks like, `key_lines` the later lines of a private key, `known` the values that acpipe got as
 //! secrets, `shared` the list of them that threads share, `sources` where it gets them, `view` the escapes in which a value may be written, and `frame` the members
 //! of a message that hold what the user typed.
 
 mod address;
 mod arguments;
 mod frame;
+mod headers;
 mod key_lines;
 mod known;
 mod names;
@@ -37,7 +38,10 @@ pub const REDACTED: &str = "[redacted]";
 pub fn is_secret(name: &str, value: &str) -> bool {
     let has_password = || names::is_address(name) && address::password(value).is_some();
     !value.is_empty()
-        && (names::is_variable(name) || matches!(hide(value), Cow::Owned(_)) || has_password())
+        && (names::is_variable_with(name, value)
+            || matches!(hide(value), Cow::Owned(_))
+            || has_password()
+            || address::lone_key(value).is_some())
 }
 
 /// Returns the text with everything that looks like a secret replaced.

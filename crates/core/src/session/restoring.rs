@@ -122,6 +122,17 @@ impl Restoring {
         named.map_or(&[], |named| &named.servers)
     }
 
+    /// Returns the servers that an agent with this specification gets from a session of the daemon, which has been at
+    /// another agent if `moves`: their secrets are those of the client that named them.
+    pub fn servers_for(&self, spec: &AgentSpec, moves: bool) -> &[McpServer] {
+        let named = self.mcp_servers.as_deref();
+        let program = named.and_then(|named| named.program);
+        if moves || program.is_some_and(|program| program != program_of(spec)) {
+            return &[];
+        }
+        self.mcp_servers()
+    }
+
     /// Keeps the servers from the next agent of the session.
     pub fn withhold_mcp_servers(&mut self) {
         if let Some(named) = &mut self.mcp_servers {
@@ -169,8 +180,7 @@ impl Restoring {
         let Some(named) = &mut self.mcp_servers else {
             return;
         };
-        let line = format!("{:?} {:?} {:?}", spec.protocol, spec.command, spec.args);
-        let program = fnv1a(line.as_bytes());
+        let program = program_of(spec);
         named.is_withheld |= *named.program.get_or_insert(program) != program;
     }
 
@@ -361,6 +371,12 @@ impl Restoring {
         talk.opening(call, cx.now, limit);
         RestoreStep::Waits
     }
+}
+
+/// Returns a hash of the command line of an agent.
+fn program_of(spec: &AgentSpec) -> u64 {
+    let line = format!("{:?} {:?} {:?}", spec.protocol, spec.command, spec.args);
+    fnv1a(line.as_bytes())
 }
 
 fn opened(

@@ -1,9 +1,12 @@
 //! Errors of endpoints: statuses, and errors in JSON.
 
+use acpipe_json::{to_raw, value};
 use acpipe_model::error::{Error, ErrorKind, clip};
 use acpipe_model::http::HttpHead;
-use acpipe_model::secret::{HIDDEN, hide};
+use acpipe_model::secret::{Secrets, hide_in_value};
 use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::fmt;
 
 /// Facts about the sender of a request, for its errors.
@@ -11,8 +14,8 @@ use std::fmt;
 pub struct Caller {
     pub key_variable: Option<String>,
     pub has_key: bool,
-    /// Values that no message may contain.
-    pub secrets: Vec<String>,
+    /// Key and headers, which no message may contain in any form.
+    pub secrets: Secrets,
     pub model: Option<String>,
 }
 
@@ -27,19 +30,26 @@ impl fmt::Debug for Caller {
 }
 
 impl Caller {
-    /// Returns a text of the endpoint without secrets.
+    /// Returns a text of the endpoint without secrets, as logs and tapes show it.
     pub fn clean(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for secret in &self.secrets {
-            text = text.replace(secret, HIDDEN);
+        self.secrets.hide(text).into_owned()
+    }
+
+    /// Returns JSON of the endpoint without secrets.
+    pub fn clean_json<'a>(&self, json: &'a RawValue) -> Cow<'a, RawValue> {
+        let mut value = value(json);
+        if hide_in_value(&self.secrets, &mut value) {
+            Cow::Owned(to_raw(&value))
+        } else {
+            Cow::Borrowed(json)
         }
-        hide(&text).into_owned()
     }
 
     pub fn status_error(&self, head: &HttpHead, body: &str) -> Error {
         let said = said(body).map(|said| self.clean(&said));
         let status = head.status;
-        let (kind, what, advice) = self.meaning(head, said.as_deref());
+        let location = head.location.as_deref().map(|target| self.clean(target));
+        let (kind, what, advice) = self.meaning(head.status, said.as_deref(), location.as_deref());
         let reported = match &said {
             Some(said) => format!(": {}", clip(said)),
             None => String::new(),
@@ -55,8 +65,8 @@ impl Caller {
         if head.attempts > 1 {
             error = error.with("attempts", head.attempts);
         }
-        if let Some(location) = &head.location {
-            error = error.with("location", self.clean(location));
+        if let Some(location) = location {
+            error = error.with("location", location);
         }
         if !body.trim().is_empty() {
             error = error.with("raw", self.clean(body));
@@ -64,14 +74,20 @@ impl Caller {
         error
     }
 
-    fn meaning(&self, head: &HttpHead, said: Option<&str>) -> (ErrorKind, &'static str, String) {
+    /// Returns the meaning of a status and the next step. `said` and `location` have no secrets.
+    fn meaning(
+        &self,
+        status: u16,
+        said: Option<&str>,
+        location: Option<&str>,
+    ) -> (ErrorKind, &'static str, String) {
         let model = || match &self.model {
             Some(model) => format!("the model {model:?}"),
             None => "the model (set one with `model`)".to_owned(),
         };
-        match head.status {
+        match status {
             300..=399 => {
-                let target = head.location.as_deref().unwrap_or("another address");
+                let target = location.unwrap_or("another address");
                 let advice = format!(
                     "it points to {target}; if you trust that address, set it as the address of the agent"
                 );
@@ -179,6 +195,7 @@ impl Caller {
     }
 
     pub fn malformed(&self, what: &str, raw: &str) -> Error {
+        let what = self.clean(what);
         let message = format!(
             "the endpoint's answer {what}; check that the address of the agent is one of this protocol"
         );
@@ -214,10 +231,12 @@ mod tests {
     use serde_json::json;
 
     fn caller() -> Caller {
+        let secrets = Secrets::default();
+        secrets.add_values(["top/secret+1"]);
         Caller {
             key_variable: Some("MY_KEY".to_owned()),
             has_key: true,
-            secrets: vec!["topsecret".to_owned()],
+            secrets,
             model: Some("m1".to_owned()),
         }
     }
@@ -266,21 +285,31 @@ mod tests {
 
     #[test]
     fn no_error_repeats_a_secret() {
-        let body = json!({"error": {"message": "key topsecret and Bearer abcdef1234567890=="}});
-        let head = HttpHead {
-            status: 401,
-            ..HttpHead::default()
-        };
-        for error in [
-            caller().status_error(&head, &body.to_string()),
-            caller().reported_error(&body["error"]),
-            caller().malformed("x", &body.to_string()),
+        for secret in [
+            "top/secret+1",
+            "top%2Fsecret%2B1",
+            "dG9wL3NlY3JldCsx",
+            r"top\/\u0073ecret\u002b1",
+            "Bearer abcdef1234567890==",
         ] {
-            let all = format!("{} {}", error.message, error.data());
-            assert!(
-                !all.contains("topsecret") && !all.contains("abcdef"),
-                "{all}"
-            );
+            let body = json!({"error": {"message": format!("key {secret}."), "code": secret}});
+            let head = |status| HttpHead {
+                status,
+                request_id: Some(secret.to_owned()),
+                location: Some(format!("https://other/{secret}")),
+                ..HttpHead::default()
+            };
+            for error in [
+                caller().status_error(&head(401), &body.to_string()),
+                caller().status_error(&head(302), secret),
+                caller().reported_error(&body["error"]),
+                caller().malformed(secret, &body.to_string()),
+            ] {
+                let all = format!("{} {}", error.message, error.data());
+                for part in ["secret", "ecret", "dG9wL3", "abcdef"] {
+                    assert!(!all.contains(part), "{all}");
+                }
+            }
         }
     }
 }

@@ -5,11 +5,8 @@ use acpipe_model::backend_options::BackendOptions;
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::http::{HttpHeader, HttpLimits, HttpRequest, is_on_this_machine, url_fault};
 use acpipe_model::limits::{Limits, Timeout};
-use acpipe_model::secret::shown_variable;
+use acpipe_model::secret::{Secrets, shown_variable};
 use acpipe_protocol::wire::{AuthMethod, AuthVariable, SignIn, Variables};
-
-/// Shortest secret that is removed from messages of the endpoint; a shorter one would remove ordinary text.
-const SHORTEST_SECRET: usize = 6;
 
 #[derive(Debug)]
 pub struct EndpointSetup<'a> {
@@ -46,7 +43,9 @@ impl Endpoint {
             .and_then(variable)
             .filter(|key| !key.is_empty());
         let mut headers = Vec::new();
-        let mut secrets: Vec<String> = key.iter().cloned().collect();
+        let secrets = Secrets::default();
+        secrets.add_endpoint(setup.options, setup.env);
+        secrets.add_values(key.as_deref());
         if let Some(key) = &key {
             headers.push(header("authorization", format!("Bearer {key}")));
         }
@@ -55,10 +54,8 @@ impl Endpoint {
         });
         for (name, template) in &setup.options.headers.0 {
             match filled(template, variable) {
-                Ok((value, used)) => {
-                    secrets.extend(used);
-                    // A value in the file may be a key, too.
-                    secrets.push(value.clone());
+                Ok(value) => {
+                    secrets.add_header(&value);
                     headers.retain(|known| !known.name.eq_ignore_ascii_case(name));
                     headers.push(header(name, value));
                 }
@@ -80,9 +77,6 @@ impl Endpoint {
             let error = Error::new(ErrorKind::AuthRequired, message).with("variable", name);
             fault.get_or_insert(error);
         }
-        secrets.retain(|secret| secret.len() >= SHORTEST_SECRET);
-        // A secret may be the beginning of another one.
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         let limit = |wait| setup.limits.of(wait);
         Self {
             url: setup.url.to_owned(),
@@ -171,28 +165,23 @@ fn is_private(url: &str) -> bool {
     url.starts_with("https://") || is_on_this_machine(url)
 }
 
-/// Fills the variables into a template with `${NAME}`; returns the text and the values.
+/// Fills the variables into a template with `${NAME}`.
 ///
 /// # Errors
 /// Name of a variable that is not set.
-fn filled(
-    template: &str,
-    variable: impl Fn(&str) -> Option<String>,
-) -> Result<(String, Vec<String>), String> {
-    let (mut text, mut used) = (String::new(), Vec::new());
+fn filled(template: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut text = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("${") {
         let Some((name, after)) = after.split_once('}') else {
             break;
         };
-        let value = variable(name).ok_or(name)?;
         text.push_str(before);
-        text.push_str(&value);
-        used.push(value);
+        text.push_str(&variable(name).ok_or(name)?);
         rest = after;
     }
     text.push_str(rest);
-    Ok((text, used))
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -276,5 +265,37 @@ mod tests {
         let error = headers("https://h/", &options, &env(&[])).unwrap_err();
         assert_eq!(error.kind, ErrorKind::AuthRequired);
         assert!(error.message.contains("MY_KEY"), "{error}");
+    }
+
+    #[test]
+    fn key_and_parts_of_headers_are_hidden_in_texts_of_the_endpoint() {
+        let options = BackendOptions {
+            api_key_env: Some("KEY".to_owned()),
+            headers: Headers(
+                [
+                    ("X-Auth".to_owned(), "Token of-template-1".to_owned()),
+                    ("X-Team".to_owned(), "${TEAM}".to_owned()),
+                    ("Cookie".to_owned(), "${COOKIES}".to_owned()),
+                ]
+                .into(),
+            ),
+            ..BackendOptions::default()
+        };
+        let env = env(&[
+            ("KEY", "of-key-1"),
+            ("TEAM", "ApiKey of-variable-1"),
+            ("COOKIES", "a=b; s=of-cookie-1"),
+        ]);
+        let endpoint = Endpoint::new(&EndpointSetup {
+            url: "https://h/",
+            options: &options,
+            env: &env,
+            limits: &Limits::default(),
+            default_key: None,
+        });
+        let caller = endpoint.caller(None);
+        for secret in ["of-key-1", "of-template-1", "of-variable-1", "of-cookie-1"] {
+            assert_eq!(caller.clean(&format!("key {secret}.")), "key [hidden].");
+        }
     }
 }

@@ -75,7 +75,7 @@ impl CompletionBody {
             self.error.get_or_insert(error);
         }
         if let Some(usage) = non_null(completion.usage) {
-            self.usage = Some(value(usage));
+            self.usage = Some(value(&self.caller.clean_json(usage)));
         }
         for (name, other) in completion.rest.iter() {
             let is_known = self.others.get(name).is_some();
@@ -85,6 +85,7 @@ impl CompletionBody {
                 && name != "choices"
             {
                 self.other_members += 1;
+                let other = self.caller.clean_json(other);
                 self.others.set_owned(name.to_owned(), &other);
             }
         }
@@ -95,7 +96,7 @@ impl CompletionBody {
         let choice = choices.into_iter().find(is_first)?;
         self.has_choice = true;
         if let Some(reason) = text(non_null(choice.finish_reason)).filter(|text| !text.is_empty()) {
-            self.finish_reason = Some(reason.into_owned());
+            self.finish_reason = Some(self.caller.clean(&reason));
         }
         Some(choice)
     }

@@ -7,7 +7,6 @@ use acpipe_model::error::{Error, ErrorKind, clip};
 use acpipe_model::event::{Original, StopReason, TurnEnd, Update};
 use acpipe_protocol::ui_chunk::UiChunk;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 
 /// Last event of a stream.
 const DONE: &str = "[DONE]";
@@ -52,20 +51,20 @@ impl BodyReader for UiStreamBody {
         let chunk: UiChunk<'a> = serde_json::from_str(data).map_err(|_| UnusableLine)?;
         let original = original(data);
         let metadata = non_null(chunk.message_metadata);
-        let owned = |raw| text(raw).map(Cow::into_owned);
+        let cleaned = |raw| text(raw).map(|text| self.caller.clean(&text));
         match chunk.type_name().as_ref() {
             "" => return Err(UnusableLine),
             "start" | "finish" => {
                 if chunk.type_name() == "finish" {
-                    self.end = Some(MessageEnd::Finish(owned(chunk.finish_reason)));
+                    self.end = Some(MessageEnd::Finish(cleaned(chunk.finish_reason)));
                 }
                 updates.extend(metadata.map(|it| (Update::MessageMetadata(it), original)));
                 return Ok(());
             }
-            "abort" => self.end = Some(MessageEnd::Abort(owned(chunk.reason))),
+            "abort" => self.end = Some(MessageEnd::Abort(cleaned(chunk.reason))),
             "error" => {
                 self.end = Some(MessageEnd::Error(
-                    owned(chunk.error_text).unwrap_or_default(),
+                    cleaned(chunk.error_text).unwrap_or_default(),
                 ));
             }
             // acpipe's own message begins with a step, and it ends the last one.
@@ -99,7 +98,6 @@ impl BodyReader for UiStreamBody {
         let mut end = TurnEnd::default();
         match self.end.take() {
             Some(MessageEnd::Error(said)) => {
-                let said = self.caller.clean(&said);
                 let message = format!(
                     "the endpoint reported an error: {}; see its log",
                     clip(&said)
@@ -172,6 +170,31 @@ mod tests {
             };
             assert_eq!(matches!(update, Update::Chunk { .. }), is_passed, "{kind}");
             assert_eq!(matches!(update, Update::Other), !is_passed, "{kind}");
+        }
+    }
+
+    #[test]
+    fn end_of_a_message_does_not_repeat_the_key() {
+        for chunk in [
+            r#"{"type":"finish","finishReason":"topsecret"}"#,
+            r#"{"type":"abort","reason":"t%6Fpsecret"}"#,
+            r#"{"type":"error","errorText":"key \\u0074opsecret and dG9wc2VjcmV0"}"#,
+        ] {
+            let caller = Caller::default();
+            caller.secrets.add_values(["topsecret"]);
+            let mut body = UiStreamBody::new(caller);
+            assert!(body.read(chunk, &mut Vec::new()).is_ok());
+            let text = match body.end(&mut Vec::new()) {
+                Ok(end) => {
+                    let other = serde_json::to_string(&end.other).unwrap();
+                    format!("{} {other}", end.reported)
+                }
+                Err(error) => format!("{} {}", error.message, error.data()),
+            };
+            assert!(text.contains("[hidden]"), "{text}");
+            for part in ["psecret", "dG9wc2"] {
+                assert!(!text.contains(part), "{text}");
+            }
         }
     }
 }

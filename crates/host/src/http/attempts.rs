@@ -189,13 +189,10 @@ impl HttpAttempts {
         let media_type = content_type.split(';').next().unwrap_or_default();
         let encoding = text(CONTENT_ENCODING.as_str());
         let pause = retry_after::requested(headers, Timestamp::now());
-        let location = text(LOCATION.as_str()).map(|target| {
-            let target = response.url().join(&target).map(String::from);
-            shown_url(&target.unwrap_or_default())
-        });
+        let location = text(LOCATION.as_str()).map(|target| shown_target(response.url(), &target));
         let head = HttpHead {
             status: response.status().as_u16(),
-            content_type: media_type.trim().to_ascii_lowercase(),
+            content_type: media_type.trim().to_owned(),
             content_encoding: encoding.filter(|coding| !coding.eq_ignore_ascii_case("identity")),
             retry_after_ms: pause.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)),
             request_id: REQUEST_IDS.iter().find_map(|name| text(name)),
@@ -245,6 +242,21 @@ fn same_origin_target(from: &Url, response: &Response) -> Option<Url> {
     (keeps_request && target.origin() == from.origin()).then_some(target)
 }
 
+/// Returns the target of a redirect as errors show it. An address is shown as the endpoint wrote it: a parsed one has its
+/// host in small letters, and a key that stands there would not be recognised.
+fn shown_target(from: &Url, location: &str) -> String {
+    let is_whole = Url::parse(location).is_ok();
+    let is_host = location.starts_with(['/', '\\']) && location[1..].starts_with(['/', '\\']);
+    if is_whole {
+        shown_url(location)
+    } else if is_host {
+        shown_url(&format!("{}:{location}", from.scheme()))
+    } else {
+        let target = from.join(location).map(String::from);
+        shown_url(&target.unwrap_or_default())
+    }
+}
+
 /// Returns a number that differs between attempts of several sessions.
 fn random() -> u32 {
     Timestamp::now().subsec_nanosecond().unsigned_abs() / 1000
@@ -275,6 +287,22 @@ fn header_map(given: &[HttpHeader]) -> Result<HeaderMap, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn target_of_a_redirect_keeps_the_letters_of_the_endpoint() {
+        let from = Url::parse("http://h:1/v1/chat").unwrap();
+        for (location, want) in [
+            ("https://KeY.h/KeY?KeY#KeY", "https://KeY.h/KeY"),
+            ("http://u:KeY@h/x", "http://h/x"),
+            ("//KeY/x", "http://KeY/x"),
+            ("javascript:KeY", "javascript:KeY"),
+            ("/KeY?KeY", "http://h:1/KeY"),
+            ("KeY", "http://h:1/v1/KeY"),
+            ("http://KeY:KeY@", ""),
+        ] {
+            assert_eq!(shown_target(&from, location), want, "{location}");
+        }
+    }
 
     #[test]
     fn header_that_is_not_valid_is_named_only_by_a_valid_name() {

@@ -1,6 +1,6 @@
 //! Files that are replaced as a whole.
 
-use crate::regular;
+use crate::{ownership, regular};
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -20,8 +20,9 @@ pub fn inode(_: &fs::Metadata) -> Inode {
 }
 
 /// Replaces a file atomically: readers see the old or the new content. The new content is first written under
-/// another extension.
+/// another extension. Nothing is written in a directory of another user.
 pub fn put(path: &Path, extension: &str, bytes: &[u8]) -> io::Result<()> {
+    ownership::check(path.parent().unwrap_or(Path::new(".")))?;
     let new = path.with_extension(extension);
     regular::create(&new)?.write_all(bytes)?;
     fs::rename(new, path)

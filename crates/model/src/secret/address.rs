@@ -1,10 +1,13 @@
 //! Passwords in addresses, also in those that are not valid: where an address is expected, what stands between the first
-//! colon and an `@` is a password. A user without a password is a key.
+//! colon and an `@` is a password. A user before an empty password is a key, one without a password if it looks like a key.
 
 use std::ops::Range;
 
 /// Word that services expect in place of a password if the user is the key.
 const NO_PASSWORD: &str = "x-oauth-basic";
+
+/// Shortest user without a password that is taken for a key, as a token behind `Bearer`.
+const SHORTEST_KEY: usize = 8;
 
 /// Returns the place of the secret in `user:password`: the password, or the user if that is empty or stands for none.
 /// `None` without a colon.
@@ -32,8 +35,24 @@ pub fn password(text: &str) -> Option<Range<usize>> {
         // The password has a slash.
         None => rest.rsplit_once('@')?.0,
     };
-    let secret = secret_of_login(caller)?;
+    let Some(secret) = secret_of_login(caller) else {
+        return lone_key(text);
+    };
     Some(start + secret.start..start + secret.end)
+}
+
+/// Returns the place of the user in `https://USER@host` if there is no password and the user looks like a key. Most users
+/// are names: `git`, `postgres`.
+pub fn lone_key(text: &str) -> Option<Range<usize>> {
+    let start = text.find("://")? + 3;
+    let authority = text[start..].split(['/', '?', '#']).next()?;
+    let (user, _) = authority.rsplit_once('@')?;
+    let is_scheme = scheme_len(text) == start;
+    let is_key = user.len() >= SHORTEST_KEY
+        && !user.contains([':', '@'])
+        && user.contains(|c: char| c.is_ascii_digit())
+        && user.contains(|c: char| c.is_ascii_alphabetic());
+    (is_scheme && is_key).then(|| start..start + user.len())
 }
 
 /// Returns the length of a scheme with its slashes, of which there may be too few or too many.
@@ -77,6 +96,10 @@ mod tests {
             ("git@h:o/r", ""),
             ("https://h/?mail=a:b@c", ""),
             ("u:@h", "u"),
+            ("https://qJ7vR2mX@h/x", "qJ7vR2mX"),
+            ("qJ7vR2mX@h", ""),
+            ("postgres://postgres@h/db", ""),
+            ("https://a/qJ7vR2mX@h", ""),
             ("https://key:x-oauth-basic@h", "key"),
             (":@h", ""),
             ("", ""),

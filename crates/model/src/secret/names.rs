@@ -27,9 +27,24 @@ const ENDINGS: &[&str] = &[
 /// Last words of the names of variables that hold a secret, in addition to [`ENDINGS`]. In other names, such as the
 /// member `key` of an object, they are ordinary words.
 const LAST_WORDS: &[&str] = &[
-    "auth", "cookie", "cookies", "dsn", "headers", "jwt", "key", "keys", "pass", "pat", "pin",
+    "auth",
+    "cookie",
+    "cookies",
+    "dsn",
+    "headers",
+    "jwt",
+    "key",
+    "keys",
+    "pass",
+    "passphrases",
+    "passwords",
+    "pat",
+    "pin",
     "secrets",
 ];
+
+/// Last word of the names of variables that hold secrets, unless the value is a count: `MAX_OUTPUT_TOKENS`.
+const TOKENS: &[&str] = &["tokens"];
 
 /// Endings of the last words of variables that hold a password, without a separator before them: `SSHPASS`, `MYSQL_PWD`.
 const GLUED: [&str; 2] = ["pass", "pwd"];
@@ -63,6 +78,9 @@ const DIRECTORIES: &[&str] = &[
 /// Last words of the names of headers and variables whose value is a list of names and values.
 const LISTS: &[&str] = &["cookie", "cookies", "headers"];
 
+/// Last words of the names of variables whose value may be a list of secrets.
+const PLURALS: &[&str] = &["keys", "passphrases", "passwords", "secrets", "tokens"];
+
 /// Last words of the names of variables whose value may be a user and a password: `user:password`.
 const LOGINS: &[&str] = &["auth", "credential", "credentials"];
 
@@ -88,6 +106,19 @@ pub fn is_variable(name: &str) -> bool {
     is_one_of(last_word(name), LAST_WORDS) || ends_as_secret(name) || holds_password(name)
 }
 
+/// Returns `true` if a variable with this name and value holds a secret by its name.
+pub fn is_variable_with(name: &str, value: &str) -> bool {
+    is_variable(name) || (is_one_of(last_word(name), TOKENS) && !is_count(value))
+}
+
+/// Returns `true` for a number, also with a unit: `32000`, `32_000`, `32k`.
+fn is_count(value: &str) -> bool {
+    let number = value.trim().trim_end_matches(['k', 'K', 'm', 'M']);
+    number
+        .chars()
+        .all(|c| c.is_ascii_digit() || matches!(c, '_' | ',' | '.' | '-'))
+}
+
 /// Returns the name of a variable as an error may show it: a user may have written the key itself in its place, which
 /// does not look like a name.
 pub fn shown_variable(name: &str) -> &str {
@@ -108,6 +139,11 @@ pub fn is_list(name: &str) -> bool {
     is_one_of(last_word(name), LISTS)
 }
 
+/// Returns `true` if the value of a variable of this name may be a list of secrets.
+pub fn is_plural(name: &str) -> bool {
+    is_one_of(last_word(name), PLURALS)
+}
+
 /// Returns `true` if the value of a variable of this name may be a user and a password.
 pub fn is_login(name: &str) -> bool {
     is_one_of(last_word(name), LOGINS)
@@ -117,6 +153,11 @@ pub fn is_login(name: &str) -> bool {
 pub fn is_address(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ADDRESSES.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Returns `true` if the value of a header of this name is a scheme and a token: `Proxy-Authorization`.
+pub fn is_authorization(name: &str) -> bool {
+    is_one_of(last_word(name), &["authorization"])
 }
 
 /// Returns `true` if a query parameter of this name holds a secret.

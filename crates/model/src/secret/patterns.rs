@@ -120,10 +120,7 @@ fn after(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
         }
     }
     if is_scheme(said) {
-        let secret = run(text, run(text, word.end, |c| c == ' ').end, is_token);
-        let is_random = text[secret.clone()].contains(|c: char| c.is_ascii_digit() || c == '=');
-        let is_long = secret.len() >= 8 || is_cut(text, &secret);
-        return (is_long && is_random).then_some(secret);
+        return token(text, word.end);
     }
     let is_parameter = text[..word.start].ends_with(['?', '&'])
         && text[word.end..].starts_with('=')
@@ -149,9 +146,25 @@ fn after(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
     let secret = run(text, separator.end, |c| {
         !is_quote(c) && !c.is_whitespace() && !matches!(c, ',' | ';' | '&' | ')' | '}' | ']' | '<')
     });
+    let is_authorization = names::is_authorization(said);
     let said = &text[secret.clone()];
+    if is_authorization
+        && !is_scheme(said)
+        && let Some(token) = token(text, secret.end)
+    {
+        // The first word is a scheme, or itself the key.
+        return Some(secret.start..token.end);
+    }
     let is_cut = said.len() > CUT.len() && said.contains(CUT);
     ((secret.len() >= SHORTEST || is_cut) && !is_scheme(said)).then_some(secret)
+}
+
+/// Returns the token that follows a scheme.
+fn token(text: &str, scheme_end: usize) -> Option<Range<usize>> {
+    let secret = run(text, run(text, scheme_end, |c| c == ' ').end, is_token);
+    let is_random = text[secret.clone()].contains(|c: char| c.is_ascii_digit() || c == '=');
+    let is_long = secret.len() >= 8 || is_cut(text, &secret);
+    (is_long && is_random && secret.start > scheme_end).then_some(secret)
 }
 
 /// Returns `true` if a private key begins in the text and does not end in it.

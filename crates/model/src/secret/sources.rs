@@ -1,5 +1,6 @@
 //! Where acpipe gets secrets, and the forms in which they are written.
 
+use super::headers::{self, header_values, login_secret, scheme_values, strings};
 use super::known::SHORTEST;
 use super::view::views;
 use super::{Secrets, address, names, patterns};
@@ -8,7 +9,6 @@ use crate::mcp;
 use acpipe_protocol::wire::{McpPair, McpServer, McpTransport, Variables};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use serde_json::Value;
 
 /// Shortest value that is also known in base64. A shorter one has too few characters there that depend on it alone.
 const SHORTEST_CODED: usize = 8;
@@ -32,7 +32,7 @@ impl Secrets {
     ) {
         let mut values = Vec::new();
         for (name, value) in variables {
-            named_values(name, value, &mut values);
+            variable_values(name, value, &mut values);
         }
         self.add_values(values.iter().map(String::as_str));
     }
@@ -42,20 +42,23 @@ impl Secrets {
     pub fn add_servers(&self, servers: &[McpServer]) {
         let mut values = Vec::new();
         for server in servers {
-            let (texts, pairs) = match &server.transport {
-                McpTransport::Stdio { args, env, .. } => (args.as_slice(), env),
+            let (texts, pairs, parts): (_, _, fn(&str, &mut Vec<String>)) = match &server.transport
+            {
+                McpTransport::Stdio { args, env, .. } => (args.as_slice(), env, scheme_values),
                 McpTransport::Http { url, headers } | McpTransport::Sse { url, headers } => {
                     url_values(url, &mut values);
-                    (std::slice::from_ref(url), headers)
+                    (std::slice::from_ref(url), headers, header_values)
                 }
             };
             for text in texts {
-                self.referenced(text, &mut values);
+                values.extend(self.referenced(text).map(str::to_owned));
             }
             for McpPair { name, value, .. } in pairs {
-                named_values(name, value, &mut values);
-                header_values(value, &mut values);
-                self.referenced(value, &mut values);
+                variable_values(name, value, &mut values);
+                // A variable may hold a whole header.
+                for value in std::iter::once(value.as_str()).chain(self.referenced(value)) {
+                    parts(value, &mut values);
+                }
             }
             let others = ["env", "headers"].map(|name| server.other.get(name));
             for value in others.into_iter().flatten() {
@@ -75,53 +78,42 @@ impl Secrets {
         };
         values.extend(options.api_key_env.as_deref().and_then(variable));
         for (name, template) in &options.headers.0 {
-            named_values(name, template, &mut values);
+            variable_values(name, template, &mut values);
             header_values(template, &mut values);
             let names = mcp::variables(template).map(|(name, _)| name);
-            values.extend(names.filter_map(variable));
+            for value in names.filter_map(variable) {
+                header_values(&value, &mut values);
+            }
         }
         self.add_values(values.iter().map(String::as_str));
     }
 
-    /// Adds the defaults of the variables in a text and their values in acpipe's own environment. Values that
+    /// Adds the value of a header with its parts.
+    pub fn add_header(&self, value: &str) {
+        let mut values = Vec::new();
+        header_values(value, &mut values);
+        self.add_values(values.iter().map(String::as_str));
+    }
+
+    /// Returns the defaults of the variables in a text and their values in acpipe's own environment. Values that
     /// the client sets are known already.
-    fn referenced(&self, text: &str, values: &mut Vec<String>) {
-        for (name, default) in mcp::variables(text) {
-            values.extend(default.map(str::to_owned));
-            values.extend(self.environment.0.get(name).cloned().flatten());
-        }
+    fn referenced<'a>(&'a self, text: &'a str) -> impl Iterator<Item = &'a str> {
+        mcp::variables(text).flat_map(|(name, default)| {
+            let value = self.environment.0.get(name).and_then(Option::as_deref);
+            default.into_iter().chain(value)
+        })
     }
 }
 
-/// Adds the value of a variable or a header, and its parts that are secrets of their own: the values in a list of headers
-/// or cookies, what follows a scheme, a password, and the user of an address without a password.
-fn named_values(name: &str, value: &str, values: &mut Vec<String>) {
+/// Adds the value of a variable, and its parts that are secrets of their own: those of the header or list that it holds,
+/// a password, and the user of an address without a password.
+fn variable_values(name: &str, value: &str, values: &mut Vec<String>) {
     values.push(value.to_owned());
     let unquoted = value.trim_matches(['"', '\'']);
     if unquoted != value {
         values.push(unquoted.to_owned());
     }
-    let is_list = names::is_list(name);
-    if is_list && let Ok(object) = serde_json::from_str(value) {
-        strings(&object, values);
-    }
-    let pairs = value.split([',', ';', '\n']).filter(|_| is_list);
-    let of_list = pairs.filter_map(|pair| pair.split_once(['=', ':']));
-    for part in of_list.map(|(_, value)| value).chain([value]) {
-        // A header in a variable is percent-encoded.
-        let views = views(part);
-        let texts = views
-            .iter()
-            .map(|view| String::from_utf8_lossy(view.bytes()));
-        for text in texts {
-            let scheme = text.trim().split(' ').next().unwrap_or_default();
-            if patterns::is_scheme(scheme) {
-                header_values(&text, values);
-            } else if is_list {
-                values.push(text.trim().to_owned());
-            }
-        }
-    }
+    headers::variable_values(name, unquoted, values);
     if names::is_address(name) {
         values.extend(address::password(value).map(|range| value[range].to_owned()));
     }
@@ -137,32 +129,10 @@ fn named_values(name: &str, value: &str, values: &mut Vec<String>) {
     }
 }
 
-/// Returns the secret in `user:password`.
-fn login_secret(login: &str) -> Option<&str> {
-    address::secret_of_login(login).map(|range| login[range].trim())
-}
-
 /// Returns the secret in the base64 of `user:password`.
 fn decoded_login(code: &str) -> Option<String> {
     let login = String::from_utf8(STANDARD.decode(code.trim()).ok()?).ok()?;
     login_secret(&login).map(str::to_owned)
-}
-
-/// Adds the value of a header and what follows its scheme, decoded if the scheme is `Basic`.
-fn header_values(value: &str, values: &mut Vec<String>) {
-    values.push(value.to_owned());
-    let Some((scheme, rest)) = value.trim().split_once(' ') else {
-        return;
-    };
-    let rest = rest.trim();
-    values.push(rest.to_owned());
-    if scheme.eq_ignore_ascii_case("basic")
-        && let Ok(caller) = STANDARD.decode(rest)
-        && let Ok(caller) = String::from_utf8(caller)
-    {
-        values.extend(login_secret(&caller).map(str::to_owned));
-        values.push(caller);
-    }
 }
 
 /// Adds the user information and the query values of a URL.
@@ -177,20 +147,6 @@ fn url_values(url: &str, values: &mut Vec<String>) {
         .split(['&', ';'])
         .filter_map(|pair| pair.split_once('='));
     values.extend(pairs.map(|(_, value)| value.to_owned()));
-}
-
-/// Adds all strings in a value except those of `name` members.
-fn strings(value: &Value, values: &mut Vec<String>) {
-    match value {
-        Value::String(value) => values.push(value.clone()),
-        Value::Array(all) => all.iter().for_each(|value| strings(value, values)),
-        Value::Object(fields) => {
-            for (_, value) in fields.iter().filter(|(name, _)| *name != "name") {
-                strings(value, values);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
 }
 
 /// Returns the forms in which values are written: each line, without its escapes, in base64, in Latin-1, with `+` for

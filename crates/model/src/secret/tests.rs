@@ -26,6 +26,10 @@ fn text_that_looks_like_a_secret_is_hidden() {
             "authorization: basic [hidden]",
         ),
         (
+            "Authorization: ApiKey abc.DEF-123, Proxy-Authorization: Token abc.DEF-123",
+            "Authorization: [hidden], Proxy-Authorization: [hidden]",
+        ),
+        (
             r#"{"apiKey":"abcdef","a":1}"#,
             r#"{"apiKey":"[hidden]","a":1}"#,
         ),
@@ -147,6 +151,10 @@ fn variables_hold_secrets_by_name_or_by_value() {
         ("BASE_URL", "htp:/me:hunter2@host"),
         ("DATABASE_URL", "postgres://me:hunter2@host/db"),
         ("EXTRA_ARGS", "--token abcdef1"),
+        ("A_URL", "https://qJ7vR2mX@host"),
+        ("ANYTHING", "https://qJ7vR2mX@host/1"),
+        ("API_TOKENS", "x"),
+        ("MY_PASSWORDS", "x"),
         ("ANYTHING", "ghp_0123456789abcdefABCDEF"),
     ] {
         assert!(is_secret(name, value), "{name}");
@@ -162,6 +170,9 @@ fn variables_hold_secrets_by_name_or_by_value() {
         ("ALLOW_BYPASS", "x"),
         ("SSH_AUTH_SOCK", "/run/agent"),
         ("MAX_OUTPUT_TOKENS", "32000"),
+        ("MAX_OUTPUT_TOKENS", "32k"),
+        ("DATABASE_URL", "postgres://postgres@host/db"),
+        ("ORIGIN_URL", "ssh://git@host/r"),
         ("MONKEY", "x"),
         ("RUST_LOG", "debug"),
         ("HTTPS_PROXY", "http://proxy:8080"),
@@ -404,11 +415,25 @@ fn secrets_of_mcp_servers_are_hidden_but_not_their_names() {
         "headers": {"X-Header": "Token hunter-1", "Y": "bearer ${NONE:-hunter-2}"}});
     let basic = serde_json::json!({"name": "the-server", "type": "http", "url": "https://the-host",
         "headers": {"X-Header": "Basic dXNlcjpodW50ZXItMQ==", "Y": "hunter-2"}});
-    for server in [started, reached, headers, basic] {
+    let parts = serde_json::json!({"name": "the-server", "type": "http", "url": "https://the-host",
+        "headers": {"Cookie": "a=b; s=hunter-1", "X": "Token token=\"hunter-2\""}});
+    for server in [started, reached, headers, basic, parts] {
         let secrets = Secrets::default();
         secrets.add_servers(&servers(server.clone()));
         let text = "THE_NAME hunter-1, the-server the-host the-command X-Header hunter-2";
         let want = "THE_NAME [hidden], the-server the-host the-command X-Header [hidden]";
         assert_eq!(secrets.hide(text), want, "{server}");
     }
+}
+
+/// A variable of acpipe's own environment may hold a whole header; options of a program in `env` are no header.
+#[test]
+fn variables_in_headers_of_mcp_servers_are_read_as_headers() {
+    let variable = [("LINE".to_owned(), Some("ApiKey hunter-1".to_owned()))];
+    let secrets = Secrets::of_environment(variable.into_iter().collect());
+    secrets.add_servers(&servers(serde_json::json!({
+        "name": "a", "type": "http", "url": "https://h", "headers": {"X": "${LINE}"}})));
+    secrets.add_servers(&servers(serde_json::json!({
+        "name": "b", "command": "b", "args": [], "env": {"OPTIONS": "a=b,language=english"}})));
+    assert_eq!(secrets.hide("hunter-1 english"), "[hidden] english");
 }

@@ -314,6 +314,10 @@ pub(super) fn checked_options(
         Some(session) => wished.or(&own_lists(session.talk.settings.options(), &spec.options)),
     };
     let servers = match session {
+        Some(session) if servers.is_empty() && router.shared().is_resident => {
+            let moves = session.agent != agent;
+            session.restoring.servers_for(spec, moves)
+        }
         Some(session) if servers.is_empty() => session.restoring.mcp_servers(),
         _ => servers,
     };

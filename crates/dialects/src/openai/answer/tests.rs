@@ -108,6 +108,29 @@ fn texts_and_reasoning_of_the_common_servers_are_read() {
 }
 
 #[test]
+fn members_of_the_end_do_not_repeat_the_key() {
+    let caller = Caller::default();
+    caller.secrets.add_values(["topsecret"]);
+    let mut body = CompletionBody::new(caller, false);
+    let mut completion = stop("topsecret");
+    completion["model"] = json!("topsecret");
+    completion["other"] = json!({"topsecret": ["dG9wc2VjcmV0", 1]});
+    completion["usage"] = json!({"prompt_tokens": 7, "topsecret": "topsecret"});
+    let line = completion.to_string();
+    assert!(body.read(&line, &mut Vec::new()).is_ok());
+    let Ok(end) = body.end(&mut Vec::new()) else {
+        panic!("an end");
+    };
+    let others = serde_json::to_string(&end.other).unwrap();
+    assert_eq!(end.reported, "[hidden]");
+    assert_eq!(end.usage.unwrap().input_tokens, Some(7));
+    assert!(
+        !others.contains("topsecret") && !others.contains("dG9wc2VjcmV0"),
+        "{others}"
+    );
+}
+
+#[test]
 fn finish_reasons_are_stop_reasons() {
     for (reason, want) in [
         ("stop", "EndTurn end_turn"),

@@ -113,6 +113,14 @@ fn errors_name_agent_and_member() {
             "agent \"a\": distribution.npx.package: invalid type: integer",
         ),
         (
+            with_distribution(r#"{"npx":{"package":"a","args":"--token s3cret"}}"#),
+            "agent \"a\": distribution.npx.args: invalid type: string, expected a sequence",
+        ),
+        (
+            with_distribution(r#"{"npx":{"package":"a","env":"A_TOKEN=s3cret"}}"#),
+            "agent \"a\": distribution.npx.env: invalid type: string, expected a map",
+        ),
+        (
             with_distribution(r#"{"binary":{"linux-x86_64":{"archive":"x"}}}"#),
             "agent \"a\": distribution.binary.linux-x86_64: missing field `cmd`",
         ),
@@ -132,6 +140,7 @@ fn errors_name_agent_and_member() {
     for (json, want) in cases {
         let error = parse(&json).unwrap_err();
         assert!(error.starts_with(want), "{json}: {error}");
+        assert!(!error.contains("s3cret"), "{json}: {error}");
     }
 }
 

@@ -12,6 +12,7 @@ use acpipe_model::error::ErrorKind;
 use acpipe_model::limits::Timeout;
 use acpipe_model::secret::Secrets;
 use acpipe_policy::{Mode, Policy};
+use acpipe_protocol::wire::Protocol;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -510,5 +511,33 @@ fn another_program_of_the_same_name_does_not_get_the_servers_that_a_client_named
             usize::from(is_other),
             "{lost}"
         );
+    }
+}
+
+/// The endpoint is ready from its first session on, and takes no servers.
+#[test]
+fn servers_that_a_client_named_are_withheld_from_an_endpoint_in_every_session() {
+    let mut t = daemon();
+    for client in [A, B] {
+        let mut settings = Box::new(SettingsBuilder::new(t.now).build());
+        let mut spec = settings.default_agent.spec.clone();
+        "http://127.0.0.1:9/ui".clone_into(&mut spec.command);
+        spec.protocol = Protocol::UiStream;
+        settings.agents.push(AgentDefinition::new("n", spec));
+        t.hub.client_joined(client, settings).unwrap();
+        t.connect_with(client, &json!({}));
+    }
+    let server = json!({"name": "a", "command": "/a", "args": [], "env": []});
+    for id in ["s", "other", "third"] {
+        let named = json!({"sessionId": id, "mcpServers": [server]});
+        t.call(A, Command::Ensure(params(named)));
+        t.answer_all();
+        let moved = json!({"sessionId": id, "agent": "n"});
+        let call = t.call(B, Command::Ensure(params(moved)));
+        let lost = &t.result(B, call)["recovery"]["notRestored"];
+        assert_eq!(lost[0]["setting"], "mcpServers", "{id}");
+        if id == "s" {
+            t.agents.rotate_left(1);
+        }
     }
 }
