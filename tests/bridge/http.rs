@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::net::SocketAddr;
 
 /// A daemon that serves HTTP, with an agent that plays a script.
-struct Server {
+pub struct Server {
     daemon: Daemon,
     address: SocketAddr,
     token: String,
@@ -29,13 +29,15 @@ impl Server {
     }
 
     fn start_in(world: World, options: &[&str], script: &Value) -> Self {
-        let script = world.script(script);
-        let options = [
-            &["--listen", "127.0.0.1:0"],
-            options,
-            &["--", FAKE_AGENT, &script],
-        ]
-        .concat();
+        let agent = [FAKE_AGENT.to_owned(), world.script(script)];
+        Self::of_agent(world, options, &agent)
+    }
+
+    /// Starts it with this command line of the agent.
+    pub fn of_agent(world: World, options: &[&str], agent: &[String]) -> Self {
+        let agent: Vec<&str> = agent.iter().map(String::as_str).collect();
+        let listen = ["--listen", "127.0.0.1:0"];
+        let options = [&listen, options, &["--"], &agent].concat();
         let daemon = Daemon::start_in(world, &options);
         let status = daemon.run(&["daemon", "status", "--json"], 0);
         let status: Value = serde_json::from_slice(&status.stdout).unwrap();

@@ -44,6 +44,7 @@ mod environment;
 mod errors;
 mod execute;
 mod exit;
+mod faces;
 mod failures;
 mod faults;
 mod feedback;

@@ -38,8 +38,13 @@ impl Server {
 
     /// Posts a chat's message of the user and reads the whole answer.
     pub fn chat(&self, id: &str, text: &str) -> Vec<Value> {
+        self.post_chat(id, text).chunks()
+    }
+
+    /// Posts a chat's message of the user.
+    pub fn post_chat(&self, id: &str, text: &str) -> Response {
         let body = submit(&[user(id, text)]);
-        self.send("POST", "/api/chat", &body).chunks()
+        self.send("POST", "/api/chat", &body)
     }
 
     /// Sends a request with these headers; `host` is that of the server if there is none.
@@ -142,6 +147,21 @@ impl Response {
         data.into_iter()
             .map(|chunk| serde_json::from_str(chunk).unwrap())
             .collect()
+    }
+
+    /// Reads all chunks, and shows each one when it comes.
+    pub fn chunks_with(mut self, mut see: impl FnMut(&Value)) -> Vec<Value> {
+        let mut chunks = Vec::new();
+        loop {
+            let line = self.read_until("data: ");
+            let data = line.strip_prefix("data: ").unwrap();
+            if data == "[DONE]" {
+                return chunks;
+            }
+            let chunk = serde_json::from_str(data).unwrap();
+            see(&chunk);
+            chunks.push(chunk);
+        }
     }
 
     /// Reads until a line with this text, and returns it.

@@ -1,0 +1,219 @@
+//! Situations that every face has to show.
+
+use crate::harness::steps::{ask, end, say, think, tool, tool_change};
+use serde_json::{Value, json};
+
+/// One prompt to an agent, and how the agent behaves.
+pub struct Situation {
+    /// Name, as in the heading of the page.
+    pub name: &'static str,
+    /// Script of the agent; `None` for an agent whose program does not exist.
+    pub script: Option<Value>,
+    /// Value of `--permissions`.
+    pub permissions: &'static str,
+    /// Whether the agent starts and opens a session.
+    pub starts: bool,
+    /// Texts that a terminal shows when it asks, and the keys that answer.
+    pub questions: &'static [(&'static str, &'static str)],
+}
+
+fn situation(name: &'static str, script: Value) -> Situation {
+    Situation {
+        name,
+        script: Some(script),
+        permissions: "approve",
+        starts: true,
+        questions: &[],
+    }
+}
+
+fn failing(name: &'static str, script: Value) -> Situation {
+    Situation {
+        starts: false,
+        ..situation(name, script)
+    }
+}
+
+/// Returns the situation of an agent that answers a prompt with these steps.
+fn turn(name: &'static str, steps: Value) -> Situation {
+    situation(name, json!({"session/prompt": [steps]}))
+}
+
+fn asking(name: &'static str, permissions: &'static str) -> Situation {
+    let call = json!({"toolCallId": "c", "title": "Edit a.txt", "kind": "edit"});
+    let question = ask(&call, &[("yes", "allow_once"), ("no", "reject_once")]);
+    let steps =
+        json!([say("before "), question, {"echoAnswer": true}, say("after"), end("end_turn")]);
+    let is_asked = permissions == "ask";
+    Situation {
+        permissions,
+        questions: if is_asked {
+            &[("Enter refuses", "y\n")]
+        } else {
+            &[]
+        },
+        ..turn(name, steps)
+    }
+}
+
+fn update(update: Value) -> Value {
+    json!({ "update": update })
+}
+
+fn content(content: Value) -> Value {
+    update(json!({"sessionUpdate": "agent_message_chunk", "content": content}))
+}
+
+fn refused(code: i32, message: &str) -> Value {
+    json!({"error": {"code": code, "message": message}})
+}
+
+/// Returns all situations, in the order of the page.
+pub fn all() -> Vec<Situation> {
+    let read = json!({"name": "Read", "title": "Read a.txt", "kind": "read", "status": "pending",
+        "rawInput": {"path": "a.txt"}});
+    let shown = json!([{"type": "content", "content": {"type": "text", "text": "one"}}]);
+    let done = tool_change("c", &json!({"status": "completed", "content": shown}));
+    let failed = json!([{"type": "content", "content": {"type": "text", "text": "no such file"}}]);
+    let failed = tool_change("c", &json!({"status": "failed", "content": failed}));
+    let plan = update(json!({"sessionUpdate": "plan", "entries": [
+        {"content": "Look", "priority": "high", "status": "completed"},
+        {"content": "Mend", "priority": "medium", "status": "in_progress"},
+        {"content": "Test", "priority": "low", "status": "pending"}]}));
+    let form = json!({"ask": {"method": "elicitation/create", "params": {"mode": "form",
+        "message": "Which name?", "requestedSchema": {"type": "object",
+        "properties": {"name": {"type": "string"}}}}}});
+    let diff = json!([{"type": "diff", "path": "/a.txt", "oldText": "one\n", "newText": "two\n"}]);
+    let diff = tool_change("c", &json!({"status": "completed", "content": diff}));
+    let starts = |steps: Value| json!({"initialize": [steps]});
+    vec![
+        turn(
+            "Text",
+            json!([say("Hello, "), say("world."), end("end_turn")]),
+        ),
+        turn(
+            "Thoughts before the text",
+            json!([think("Hm."), say("Hello."), end("end_turn")]),
+        ),
+        turn(
+            "Tool call",
+            json!([tool("c", &read), done, say("It says one."), end("end_turn")]),
+        ),
+        turn(
+            "Failed tool call",
+            json!([
+                tool("c", &read),
+                failed,
+                say("It is missing."),
+                end("end_turn")
+            ]),
+        ),
+        turn(
+            "Tool call with a diff",
+            json!([tool("c", &read), diff, say("Done."), end("end_turn")]),
+        ),
+        turn(
+            "Tool call that never ends",
+            json!([tool("c", &read), say("Bye."), end("end_turn")]),
+        ),
+        turn("Plan", json!([plan, say("Planned."), end("end_turn")])),
+        turn(
+            "Image in the answer",
+            json!([
+                content(json!({"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="})),
+                end("end_turn")
+            ]),
+        ),
+        turn(
+            "Link to a file in the answer",
+            json!([
+                content(
+                    json!({"type": "resource_link", "uri": "file:///w/a.pdf", "name": "a.pdf"})
+                ),
+                end("end_turn")
+            ]),
+        ),
+        turn(
+            "Changed mode",
+            json!([
+                update(json!({"sessionUpdate": "current_mode_update", "currentModeId": "plan"})),
+                say("Ok."),
+                end("end_turn")
+            ]),
+        ),
+        turn(
+            "Usage",
+            json!([
+                update(json!({"sessionUpdate": "usage_update", "used": 100, "size": 1000})),
+                say("Ok."),
+                end("end_turn")
+            ]),
+        ),
+        turn(
+            "Repeated message of the user",
+            json!([
+                update(
+                    json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "go"}})
+                ),
+                say("Ok."),
+                end("end_turn")
+            ]),
+        ),
+        turn("No output", json!([end("end_turn")])),
+        turn("Refusal", json!([say("I cannot do that."), end("refusal")])),
+        turn("Limit of tokens", json!([say("And so"), end("max_tokens")])),
+        turn(
+            "Limit of requests",
+            json!([say("And so"), end("max_turn_requests")]),
+        ),
+        turn(
+            "Turn that the agent cancels",
+            json!([say("And so"), end("cancelled")]),
+        ),
+        turn("Stop reason `error`", json!([say("And so"), end("error")])),
+        turn("Unknown stop reason", json!([say("And so"), end("paused")])),
+        turn(
+            "Error of the agent",
+            json!([say("And so"), refused(-32603, "the model is gone")]),
+        ),
+        turn(
+            "Rate limit",
+            json!([refused(-32603, "429 Too Many Requests: rate limit reached")]),
+        ),
+        turn(
+            "Sign-in needed",
+            json!([refused(-32000, "Authentication required")]),
+        ),
+        turn(
+            "Crash in a turn",
+            json!([say("And so"), {"stderr": "boom: out of memory\n"}, {"exit": 3}]),
+        ),
+        turn(
+            "Line that is no message",
+            json!([{"line": "Loading..."}, say("Ok."), end("end_turn")]),
+        ),
+        failing(
+            "Agent that exits at its start",
+            json!({"start": [{"stderr": "no license found\n"}, {"exit": 2}]}),
+        ),
+        failing(
+            "Agent that refuses to start",
+            starts(json!([refused(-32603, "upgrade me")])),
+        ),
+        Situation {
+            script: None,
+            ..failing("Program that does not exist", Value::Null)
+        },
+        failing(
+            "Session that cannot be opened",
+            json!({"session/new": [[refused(-32603, "disk is full")]]}),
+        ),
+        asking("Permission, allowed by the policy", "approve"),
+        asking("Permission, denied by the policy", "deny"),
+        asking("Permission, asked of the user", "ask"),
+        Situation {
+            questions: &[("Which name?", "Ada\n")],
+            ..turn("Question", json!([form, say("Thanks."), end("end_turn")]))
+        },
+    ]
+}
