@@ -16,7 +16,7 @@ mod remote_settings;
 mod restart;
 mod serve;
 mod socket_clients;
-mod start;
+pub(in crate::cli) mod start;
 mod start_options;
 mod status;
 

@@ -358,15 +358,16 @@ fn play(situations: &[Situation]) -> Vec<Vec<Shown>> {
 fn page(situations: &[Situation], rows: Vec<Vec<Shown>>) -> String {
     let mut page = String::from(HEAD);
     for (situation, row) in situations.iter().zip(rows) {
-        page += &format!("\n## {}\n\n", situation.name);
+        page.extend(["\n## ", situation.name, "\n\n"]);
         if let Some((_, why)) = DIFFERENT.iter().find(|(name, _)| *name == situation.name) {
-            page += &format!("The chunks differ: {why}.\n\n");
+            page.extend(["The chunks differ: ", why, ".\n\n"]);
         }
         page += "| face | shows |\n|-|-|\n";
         for ((face, _), shown) in FACES.iter().zip(row) {
             let seen = seen::joined(shown.chunks.into_iter().chain(shown.other).collect());
             assert!(!seen.is_empty(), "{face} shows nothing: {}", situation.name);
-            page += &format!("| {face} | {} |\n", stable(&seen).replace('|', "\\|"));
+            let seen = stable(&seen).replace('|', "\\|");
+            page.extend(["| ", face, " | ", &seen, " |\n"]);
         }
     }
     page

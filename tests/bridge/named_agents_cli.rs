@@ -1,6 +1,7 @@
 //! Agents by name on the command line: the configuration, the default agent, the project's file, and
 //! `acpipe agents`.
 
+use crate::daemon::Daemon;
 use crate::harness::steps::{ask, end, say};
 use crate::harness::{FAKE_AGENT, FAKE_CLAUDE, World, calls, chosen_options};
 use serde_json::{Value, json};
@@ -176,4 +177,15 @@ fn project_agent_with_a_command_runs_only_while_its_file_is_trusted() {
     acpipe(&world, 0, &["agents", "trust", "--revoke"]);
     refused();
     assert_eq!(calls(&world.log(), "session/prompt").len(), 1);
+}
+
+#[test]
+fn changed_configuration_names_the_daemon_that_has_read_the_old_one() {
+    let daemon = Daemon::start(&[]);
+    let added = daemon.run(&["agents", "add", "mine", "--", FAKE_AGENT], 0);
+    let note = "get the change after acpipe daemon restart";
+    assert!(stderr(&added).contains(note), "{}", stderr(&added));
+    daemon.run(&["daemon", "stop"], 0);
+    let removed = daemon.run(&["agents", "remove", "mine"], 0);
+    assert!(!stderr(&removed).contains(note), "{}", stderr(&removed));
 }

@@ -4,6 +4,7 @@ use super::args::{AddArgs, DefaultArgs};
 use super::{AgentWorld, is_builtin};
 use crate::cli::config::edit::Edit;
 use crate::cli::config::{UserFile, trust as trusted};
+use crate::cli::daemon::start::is_running;
 use crate::cli::screen::{ScreenContent, to_stdout};
 use crate::cli::{UsageError, print_note};
 use acpipe_core::agent_names::resolve;
@@ -50,7 +51,18 @@ pub fn add(world: &AgentWorld, args: &AddArgs) -> anyhow::Result<()> {
         "added agent {:?} to {file}; check it with acpipe doctor {}",
         args.name, args.name
     ));
+    note_daemon(world);
     Ok(())
+}
+
+/// Says that a running daemon has read the configuration at its start. Clients of its socket bring their own.
+pub(super) fn note_daemon(world: &AgentWorld) {
+    if is_running(&world.state) {
+        print_note(
+            "the running daemon has the configuration of its start; clients of its HTTP server, such as browsers, get the \
+             change after acpipe daemon restart",
+        );
+    }
 }
 
 fn variable(pair: &str) -> Result<(String, Value), UsageError> {
@@ -80,6 +92,7 @@ pub fn remove(world: &AgentWorld, name: &str) -> anyhow::Result<()> {
     }
     edit.write()?;
     print_note(&format!("removed agent {name:?} from {file}"));
+    note_daemon(world);
     Ok(())
 }
 
@@ -112,6 +125,7 @@ pub fn default(world: &AgentWorld, args: &DefaultArgs) -> anyhow::Result<()> {
         Some(name) => print_note(&format!("the default agent is {name:?}, set in {file}")),
         None => print_note(&format!("removed the default agent from {file}")),
     }
+    note_daemon(world);
     Ok(())
 }
 

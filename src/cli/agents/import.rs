@@ -2,6 +2,7 @@
 
 use super::AgentWorld;
 use super::args::ImportArgs;
+use super::change::note_daemon;
 use super::change::{edit, user_file};
 use crate::cli::config::text_of;
 use crate::cli::{UsageError, print_note};
@@ -64,6 +65,7 @@ pub fn import(world: &AgentWorld, args: &ImportArgs) -> anyhow::Result<()> {
     }
     let file = user_file(world)?.path.display();
     print_note(&format!("added {added} of {} agents to {file}", all.len()));
+    note_daemon(world);
     Ok(())
 }
 

@@ -52,6 +52,6 @@ pub fn start(
 }
 
 /// Returns `true` if a daemon accepts connections.
-fn is_running(state_dir: &Path) -> bool {
+pub fn is_running(state_dir: &Path) -> bool {
     std::os::unix::net::UnixStream::connect(DaemonPlace::of(state_dir).socket()).is_ok()
 }

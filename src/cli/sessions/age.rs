@@ -61,6 +61,20 @@ pub fn short(time: &str) -> String {
     shown(time, "%Y-%m-%d %H:%M", TimeZone::system())
 }
 
+/// Formats how long before `now` an RFC 3339 time was, such as `5m ago`; the units are those of [`age`].
+pub fn since(time: &str, now: Timestamp) -> String {
+    let Ok(time) = time.parse::<Timestamp>() else {
+        return "?".to_owned();
+    };
+    let seconds = now.duration_since(time).as_secs();
+    let units = [(7 * 86_400, 'w'), (86_400, 'd'), (3600, 'h'), (60, 'm')];
+    let unit = units.into_iter().find(|(length, _)| seconds >= *length);
+    unit.map_or_else(
+        || "now".to_owned(),
+        |(length, unit)| format!("{}{unit} ago", seconds / length),
+    )
+}
+
 /// Formats an RFC 3339 time to the second, in the local time zone.
 pub fn exact(time: &str) -> String {
     shown(time, "%Y-%m-%d %H:%M:%S", TimeZone::system())
@@ -126,6 +140,22 @@ mod tests {
         assert!(!is_before("long ago", limit));
         assert_eq!(ago(now, Duration::MAX), Timestamp::MIN);
         assert_eq!(ago(now, Duration::from_secs(u64::MAX / 2)), Timestamp::MIN);
+    }
+
+    #[test]
+    fn ages_have_the_largest_unit_that_fits() {
+        let now: Timestamp = "2026-03-31T12:00:00Z".parse().unwrap();
+        for (time, want) in [
+            ("2026-03-31T12:00:00Z", "now"),
+            ("2026-03-31T13:00:00Z", "now"),
+            ("2026-03-31T11:58:30Z", "1m ago"),
+            ("2026-03-31T00:30:00Z", "11h ago"),
+            ("2026-03-25T12:00:00Z", "6d ago"),
+            ("2026-01-01T00:00:00Z", "12w ago"),
+            ("never", "?"),
+        ] {
+            assert_eq!(since(time, now), want, "{time}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Table of sessions: aligned columns, one line per session.
 
-use super::age::short;
+use super::age::{now, short, since};
 use crate::cli::aligned::{CutColumn, aligned};
 use crate::cli::columns::{clip, one_line, visible};
 use crate::cli::styles::Styles;
@@ -19,19 +19,19 @@ const COLUMNS: usize = 8;
 const HEAD: [&str; COLUMNS] = [
     "SESSION",
     "ID",
+    "TITLE",
     "STATE",
-    "MESSAGES",
     "CHANGED",
+    "MESSAGES",
     "AGENT",
     "DIRECTORY",
-    "TITLE",
 ];
 
 /// Columns that are shortened if the terminal is too narrow, in this order.
 const CUTS: [CutColumn; 4] = [
-    CutColumn::end(7, 5),
-    CutColumn::start(6, 12),
-    CutColumn::end(5, 8),
+    CutColumn::start(7, 10),
+    CutColumn::end(6, 8),
+    CutColumn::end(2, 18),
     CutColumn::end(0, 16),
 ];
 
@@ -52,11 +52,11 @@ pub fn table(
         .into_iter()
         .map(|card| row(card, open.get(&card.session_id), styles))
         .collect();
-    let mut text = aligned(HEAD, &rows, Some(3), &CUTS, styles);
+    let mut text = aligned(HEAD, &rows, Some(5), &CUTS, styles);
     if let Some(newest) = runs.first() {
-        let (count, changed) = (runs.len(), short(&newest.updated_at));
+        let (count, changed) = (runs.len(), changed(&newest.updated_at, styles));
         let runs = if count == 1 { "run" } else { "runs" };
-        let line = format!("{count} unnamed {runs}, the newest of {changed}; list them with --all");
+        let line = format!("{count} unnamed {runs}, the newest: {changed}; list them with --all");
         text.push_str(&clip(&line, styles.width.unwrap_or(usize::MAX)));
         text.push('\n');
     }
@@ -72,15 +72,23 @@ fn row(card: &Card, live: Option<&SessionInfo>, styles: Styles) -> [String; COLU
         } else {
             visible(id)
         },
+        one_line(card.title.as_deref().unwrap_or_default()),
         live.and_then(|session| session.activity)
             .map_or_else(String::new, state),
+        changed(&card.updated_at, styles),
         card.messages.to_string(),
-        short(&card.updated_at),
         card.shown_agent()
             .map_or_else(String::new, |line| agent(&line, styles)),
         visible(&card.cwd),
-        one_line(card.title.as_deref().unwrap_or_default()),
     ]
+}
+
+/// Formats the time of the last change: for people at a terminal, how long ago it was.
+fn changed(time: &str, styles: Styles) -> String {
+    match styles.width {
+        Some(_) => since(time, now()),
+        None => short(time),
+    }
 }
 
 /// Returns the name of a session's work.
@@ -129,14 +137,11 @@ mod tests {
         let text = table(&cards, &BTreeMap::new(), false, WHOLE);
         let lines: Vec<&str> = text.lines().collect();
         assert!(
-            lines[0].starts_with("SESSION  MESSAGES  CHANGED           AGENT         DIRECTORY")
+            lines[0].starts_with("SESSION  CHANGED           MESSAGES  AGENT         DIRECTORY")
         );
+        assert!(lines[1].starts_with("default  2026-03-01 "), "{text}");
         assert!(
-            lines[1].starts_with("default         2  2026-03-01 "),
-            "{text}"
-        );
-        assert!(
-            lines[2].starts_with("é             110  2026-03-01 "),
+            lines[2].starts_with("é        2026-03-01 ") && lines[2].contains("    110  opencode"),
             "{text}"
         );
         assert!(lines[1].ends_with("  opencode acp  /p"), "{text}");
@@ -236,12 +241,30 @@ mod tests {
     }
 
     #[test]
+    fn title_and_age_are_read_at_80_columns() {
+        let mut long = card(
+            "run-19a3c5d7e9f11",
+            4,
+            Some("fix the failing test in crates/core"),
+        );
+        long.cwd = "/home/ada/projects/acpipe".to_owned();
+        let styles = Styles::PLAIN.with_width(80);
+        let text = table(&[long], &BTreeMap::new(), false, styles);
+        let row = text.lines().nth(1).unwrap();
+        assert!(
+            row.starts_with("run-19a3c5d7e9f11  fix the failing te"),
+            "{text}"
+        );
+        assert!(row.contains("w ago") && row.ends_with("/acpipe"), "{text}");
+    }
+
+    #[test]
     fn row_is_one_line_without_control_characters() {
         let cards = [card("a\x1b[2J\nb", 1, Some("x\n \x1b]0;owned\x07 y"))];
         let text = table(&cards, &BTreeMap::new(), false, WHOLE);
         assert_eq!(text.lines().count(), 2, "{text:?}");
         assert!(!text.contains(['\x1b', '\x07']), "{text:?}");
-        assert!(text.ends_with("  x ]0;owned y\n"), "{text:?}");
+        assert!(text.contains("  x ]0;owned y  "), "{text:?}");
     }
 
     #[test]

@@ -36,12 +36,12 @@ fn one(kind: &str, chunk: &Value) -> String {
     let mut seen = kind.to_owned();
     for word in words {
         if let Some(text) = scalar(&chunk[word]) {
-            seen += &format!(" {text}");
+            seen.extend([" ", &text]);
         }
     }
     for word in ["title", "action", "rule", "stopReason"] {
         if let Some(text) = scalar(&chunk["data"][word]) {
-            seen += &format!(" {text}");
+            seen.extend([" ", &text]);
         }
     }
     seen

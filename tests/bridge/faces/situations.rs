@@ -35,7 +35,7 @@ fn failing(name: &'static str, script: Value) -> Situation {
 }
 
 /// Returns the situation of an agent that answers a prompt with these steps.
-fn turn(name: &'static str, steps: Value) -> Situation {
+fn turn(name: &'static str, steps: &Value) -> Situation {
     situation(name, json!({"session/prompt": [steps]}))
 }
 
@@ -52,16 +52,16 @@ fn asking(name: &'static str, permissions: &'static str) -> Situation {
         } else {
             &[]
         },
-        ..turn(name, steps)
+        ..turn(name, &steps)
     }
 }
 
-fn update(update: Value) -> Value {
+fn update(update: &Value) -> Value {
     json!({ "update": update })
 }
 
-fn content(content: Value) -> Value {
-    update(json!({"sessionUpdate": "agent_message_chunk", "content": content}))
+fn content(content: &Value) -> Value {
+    update(&json!({"sessionUpdate": "agent_message_chunk", "content": content}))
 }
 
 fn refused(code: i32, message: &str) -> Value {
@@ -76,7 +76,7 @@ pub fn all() -> Vec<Situation> {
     let done = tool_change("c", &json!({"status": "completed", "content": shown}));
     let failed = json!([{"type": "content", "content": {"type": "text", "text": "no such file"}}]);
     let failed = tool_change("c", &json!({"status": "failed", "content": failed}));
-    let plan = update(json!({"sessionUpdate": "plan", "entries": [
+    let plan = update(&json!({"sessionUpdate": "plan", "entries": [
         {"content": "Look", "priority": "high", "status": "completed"},
         {"content": "Mend", "priority": "medium", "status": "in_progress"},
         {"content": "Test", "priority": "low", "status": "pending"}]}));
@@ -89,19 +89,19 @@ pub fn all() -> Vec<Situation> {
     vec![
         turn(
             "Text",
-            json!([say("Hello, "), say("world."), end("end_turn")]),
+            &json!([say("Hello, "), say("world."), end("end_turn")]),
         ),
         turn(
             "Thoughts before the text",
-            json!([think("Hm."), say("Hello."), end("end_turn")]),
+            &json!([think("Hm."), say("Hello."), end("end_turn")]),
         ),
         turn(
             "Tool call",
-            json!([tool("c", &read), done, say("It says one."), end("end_turn")]),
+            &json!([tool("c", &read), done, say("It says one."), end("end_turn")]),
         ),
         turn(
             "Failed tool call",
-            json!([
+            &json!([
                 tool("c", &read),
                 failed,
                 say("It is missing."),
@@ -110,87 +110,96 @@ pub fn all() -> Vec<Situation> {
         ),
         turn(
             "Tool call with a diff",
-            json!([tool("c", &read), diff, say("Done."), end("end_turn")]),
+            &json!([tool("c", &read), diff, say("Done."), end("end_turn")]),
         ),
         turn(
             "Tool call that never ends",
-            json!([tool("c", &read), say("Bye."), end("end_turn")]),
+            &json!([tool("c", &read), say("Bye."), end("end_turn")]),
         ),
-        turn("Plan", json!([plan, say("Planned."), end("end_turn")])),
+        turn("Plan", &json!([plan, say("Planned."), end("end_turn")])),
         turn(
             "Image in the answer",
-            json!([
-                content(json!({"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="})),
+            &json!([
+                content(&json!({"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="})),
                 end("end_turn")
             ]),
         ),
         turn(
             "Link to a file in the answer",
-            json!([
+            &json!([
                 content(
-                    json!({"type": "resource_link", "uri": "file:///w/a.pdf", "name": "a.pdf"})
+                    &json!({"type": "resource_link", "uri": "file:///w/a.pdf", "name": "a.pdf"})
                 ),
                 end("end_turn")
             ]),
         ),
         turn(
             "Changed mode",
-            json!([
-                update(json!({"sessionUpdate": "current_mode_update", "currentModeId": "plan"})),
+            &json!([
+                update(&json!({"sessionUpdate": "current_mode_update", "currentModeId": "plan"})),
                 say("Ok."),
                 end("end_turn")
             ]),
         ),
         turn(
             "Usage",
-            json!([
-                update(json!({"sessionUpdate": "usage_update", "used": 100, "size": 1000})),
+            &json!([
+                update(&json!({"sessionUpdate": "usage_update", "used": 100, "size": 1000})),
                 say("Ok."),
                 end("end_turn")
             ]),
         ),
         turn(
             "Repeated message of the user",
-            json!([
+            &json!([
                 update(
-                    json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "go"}})
+                    &json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "go"}})
                 ),
                 say("Ok."),
                 end("end_turn")
             ]),
         ),
-        turn("No output", json!([end("end_turn")])),
-        turn("Refusal", json!([say("I cannot do that."), end("refusal")])),
-        turn("Limit of tokens", json!([say("And so"), end("max_tokens")])),
+        turn("No output", &json!([end("end_turn")])),
+        turn(
+            "Refusal",
+            &json!([say("I cannot do that."), end("refusal")]),
+        ),
+        turn(
+            "Limit of tokens",
+            &json!([say("And so"), end("max_tokens")]),
+        ),
         turn(
             "Limit of requests",
-            json!([say("And so"), end("max_turn_requests")]),
+            &json!([say("And so"), end("max_turn_requests")]),
         ),
         turn(
             "Turn that the agent cancels",
-            json!([say("And so"), end("cancelled")]),
+            &json!([say("And so"), end("cancelled")]),
         ),
-        turn("Stop reason `error`", json!([say("And so"), end("error")])),
-        turn("Unknown stop reason", json!([say("And so"), end("paused")])),
+        turn("Stop reason `error`", &json!([say("And so"), end("error")])),
+        turn(
+            "Unknown stop reason",
+            &json!([say("And so"), end("paused")]),
+        ),
         turn(
             "Error of the agent",
-            json!([say("And so"), refused(-32603, "the model is gone")]),
+            &json!([say("And so"), refused(-32603, "the model is gone")]),
         ),
         turn(
             "Rate limit",
-            json!([refused(-32603, "429 Too Many Requests: rate limit reached")]),
+            &json!([refused(-32603, "429 Too Many Requests: rate limit reached")]),
         ),
         turn(
             "Sign-in needed",
-            json!([refused(-32000, "Authentication required")]),
+            &json!([refused(-32000, "Authentication required")]),
         ),
         turn(
             "Crash in a turn",
-            json!([say("And so"), {"stderr": "boom: out of memory\n"}, {"exit": 3}]),
+            &json!([say("And so"), {"stderr": "boom: out of memory\n"}, {"exit": 3}]),
         ),
         turn(
             "Line that is no message",
-            json!([{"line": "Loading..."}, say("Ok."), end("end_turn")]),
+            &json!([{"line": "Loading..."}, say("Ok."), end("end_turn")]),
         ),
         failing(
             "Agent that exits at its start",
@@ -213,7 +222,7 @@ pub fn all() -> Vec<Situation> {
         asking("Permission, asked of the user", "ask"),
         Situation {
             questions: &[("Which name?", "Ada\n")],
-            ..turn("Question", json!([form, say("Thanks."), end("end_turn")]))
+            ..turn("Question", &json!([form, say("Thanks."), end("end_turn")]))
         },
     ]
 }
