@@ -19,7 +19,7 @@ use std::path::Path;
 /// Program that does not exist.
 const MISSING: &str = "no-such-agent";
 
-/// What a face shows of a situation, as text.
+/// Description of a situation at one face.
 #[derive(Default)]
 struct Shown {
     /// Description of the chunks, if the face shows chunks.
