@@ -11,10 +11,12 @@ from acpipe.models import (
     DataAcpChunk,
     EnsureParams,
     ExecuteParams,
+    ListMessagesResult,
     PermissionAnswer,
     PromptParams,
     SelectedPermissionOutcome,
     TextDeltaChunk,
+    ToolResult,
     ToolState,
 )
 
@@ -74,3 +76,10 @@ def test_type_checker_reports_a_kind_that_does_not_exist() -> None:
     # mypy fails if the comment is not necessary.
     assert error.kind != "bussy"  # type: ignore[comparison-overlap]
     assert error.kind == "busy"
+
+
+def test_values_are_what_a_browser_gets() -> None:
+    result = ToolResult(name="read", call_id="c", result="text", is_error=False)
+    page = ListMessagesResult(messages=[{"id": "m"}], more=False, total=1)
+    assert dict(result) == {"name": "read", "callId": "c", "result": "text", "isError": False}
+    assert dict(page) == {"messages": [{"id": "m"}], "more": False, "total": 1}

@@ -1736,6 +1736,8 @@ export interface ToolCall {
 
 /** Result of a tool in a summary. */
 export interface ToolResult {
+  /** Name of the tool, as in `toolCalls`. */
+  name: string;
   /** Id of the tool call. */
   callId: string;
   /**

@@ -8,13 +8,21 @@ fields and values as in JSON: `toolCallId`, `null`, `true`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
 
 class Model(msgspec.Struct, rename="camel", omit_defaults=True):
-    """Base class of the types of the protocol."""
+    """Base class of the types of the protocol.
+
+    Iterating yields the members as in JSON, so that `dict(value)` is what a browser gets, and an endpoint of FastAPI can
+    return a value as it is.
+    """
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return iter(msgspec.to_builtins(self).items())
 
 
 class EnvVariable(Model, kw_only=True):
@@ -1535,6 +1543,9 @@ class ToolCall(Model, kw_only=True):
 
 class ToolResult(Model, kw_only=True):
     """Result of a tool in a summary."""
+
+    name: str
+    """Name of the tool, as in `toolCalls`."""
 
     call_id: str
     """Id of the tool call."""

@@ -283,6 +283,7 @@ impl PassedChunks {
             *omitted += call.omitted.1;
             if let Some((result, is_error)) = &call.result {
                 results.push(ToolResult {
+                    name: call.name.clone(),
                     call_id: call.id.clone(),
                     result: result.clone(),
                     is_error: *is_error,

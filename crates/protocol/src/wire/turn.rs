@@ -147,6 +147,8 @@ pub struct ToolCall {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
+    /// Name of the tool, as in `toolCalls`.
+    pub name: String,
     /// Id of the tool call.
     pub call_id: String,
     /// Result as text: the text of the tool's content, otherwise its raw output; if these contain no text,

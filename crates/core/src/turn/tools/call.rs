@@ -391,6 +391,7 @@ impl Call {
         result.truncate(fits);
         *room -= fits;
         Some(ToolResult {
+            name: self.name.clone(),
             call_id: self.id.clone(),
             result,
             is_error,
