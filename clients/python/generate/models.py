@@ -24,8 +24,8 @@ import msgspec
 class Model(msgspec.Struct, rename="camel", omit_defaults=True):
     """Base class of the types of the protocol.
 
-    Iterating yields the members as in JSON, so that `dict(value)` is what a browser gets, and an endpoint of FastAPI can
-    return a value as it is.
+    Iterating yields the members as in JSON, so that `dict(value)` is what a browser gets, and an endpoint of FastAPI
+    can return a value as it is.
     """
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:

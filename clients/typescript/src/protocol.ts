@@ -762,9 +762,9 @@ export interface UiMessage {
  * - `queue`: The prompt is queued behind the earlier ones. If the queue is full (32 prompts, or 16 MiB together),
  * the call fails with `overloaded`.
  * - `reject`: The call fails with `busy`.
- * - `redirect`: The prompt is queued, and is the user's answer to what the running turn waits for: the open permission requests
- * and questions that this client can answer are refused (`by: "message"`), also those that the agent sends until
- * its turn ends. Without such a request it is like `queue`.
+ * - `redirect`: The prompt is queued, and is the user's answer to what the running turn waits for: the open permission
+ * requests and questions that this client can answer are refused (`by: "message"`), also those that the agent
+ * sends until its turn ends. Without such a request it is like `queue`.
  */
 export type PromptWhenBusy = "queue" | "reject" | "redirect";
 

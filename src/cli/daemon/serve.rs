@@ -92,7 +92,7 @@ async fn serve_clients(
         .resident();
     let (connector, events, news) = connections::<NewConnection>();
     let mut info = own_info(options)?;
-    let http = listen_http(&resident, &secrets, &connector, &mut info).await?;
+    let (http_closed, http) = listen_http(&resident, &secrets, &connector, &mut info).await?;
     // Each task of a client has a sender, so the channel ends with the last of them.
     let (running, mut ended_tasks) = mpsc::channel(1);
     let mut accepting = None;
@@ -131,6 +131,7 @@ async fn serve_clients(
         // The only error is that it was aborted.
         let _ = accepting.await;
     }
+    http_closed.await;
     // Ends the output of all clients. One that does not read is not waited for.
     drop(faces);
     let _ = tokio::time::timeout(LAST_OUTPUT, ended_tasks.recv()).await;
@@ -141,15 +142,18 @@ async fn serve_clients(
 }
 
 /// Starts the HTTP server if the options ask for it, and adds its addresses to the facts of the daemon. Returns a future
-/// that ends with the server.
+/// that ends when its addresses are free again, after the end of the loop, and one that ends with the server.
 #[cfg(feature = "listen")]
 async fn listen_http(
     resident: &ResidentArgs,
     secrets: &Secrets,
     connector: &Connector<NewConnection>,
     info: &mut DaemonInfo,
-) -> anyhow::Result<impl Future<Output = ()> + use<>> {
-    let mut task = None;
+) -> anyhow::Result<(
+    impl Future<Output = ()> + use<>,
+    impl Future<Output = ()> + use<>,
+)> {
+    let (mut bound, mut task) = (None, None);
     if !resident.listen.listen.is_empty() {
         let options = ListenOptions {
             args: resident.listen.clone(),
@@ -159,14 +163,21 @@ async fn listen_http(
         let listening = listen(options, connector.clone()).await?;
         info.listening = listening.urls();
         info.page = Some(listening.url_with_token);
-        task = Some(listening.task);
+        (bound, task) = (Some(listening.closed), Some(listening.task));
     }
-    Ok(async move {
+    let closed = async move {
+        if let Some(mut bound) = bound {
+            // Each listener has a sender, so the channel ends with the last of them.
+            bound.recv().await;
+        }
+    };
+    let ended = async move {
         if let Some(task) = task {
             // A panic of the server ends with it.
             let _ = task.await;
         }
-    })
+    };
+    Ok((closed, ended))
 }
 
 /// This build has no HTTP server.
@@ -176,8 +187,8 @@ fn listen_http(
     _: &Secrets,
     _: &Connector<NewConnection>,
     _: &mut DaemonInfo,
-) -> Ready<anyhow::Result<Ready<()>>> {
-    ready(Ok(ready(())))
+) -> Ready<anyhow::Result<(Ready<()>, Ready<()>)>> {
+    ready(Ok((ready(()), ready(()))))
 }
 
 fn own_info(options: Vec<String>) -> anyhow::Result<DaemonInfo> {

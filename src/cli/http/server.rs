@@ -16,12 +16,13 @@ use axum::http::HeaderValue;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_io_timeout::TimeoutStream;
@@ -58,7 +59,9 @@ pub struct Listening {
     pub addresses: Vec<SocketAddr>,
     /// Address of the page, with the token in the fragment, which browsers do not send.
     pub url_with_token: String,
-    /// Ends when the loop has ended.
+    /// Ends, without a value, when the addresses are free again: when the loop has ended.
+    pub closed: mpsc::Receiver<Infallible>,
+    /// Ends with the last connection after the loop has ended.
     pub task: JoinHandle<()>,
 }
 
@@ -79,6 +82,8 @@ struct Acceptor {
     router: Router,
     tls: Option<TlsAcceptor>,
     places: Arc<Semaphore>,
+    /// Dropped with the listener.
+    _is_bound: mpsc::Sender<Infallible>,
 }
 
 /// Starts the HTTP server.
@@ -102,6 +107,7 @@ pub async fn listen(
     let mut addresses = Vec::new();
     let mut acceptors = JoinSet::new();
     let mut bound = Vec::new();
+    let (is_bound, closed) = mpsc::channel(1);
     for address in &args.listen {
         let listener = TcpListener::bind(address).await;
         let listener = listener.with_context(|| busy(*address))?;
@@ -121,6 +127,7 @@ pub async fn listen(
             router: router(state, &origins),
             tls: tls.clone(),
             places: Arc::clone(&places),
+            _is_bound: is_bound.clone(),
         });
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
@@ -134,6 +141,7 @@ pub async fn listen(
     Ok(Listening {
         url_with_token: format!("{scheme}://{}/#token={}", addresses[0], tokens.full()),
         addresses,
+        closed,
         task,
     })
 }
@@ -229,6 +237,8 @@ async fn accept(acceptor: Acceptor, connector: Connector<NewConnection>) {
             drop(place);
         });
     }
+    // The next daemon can have the address then, however long a client keeps its connection.
+    drop(acceptor);
     // Streams end by themselves when the loop does.
     let _ = timeout(LAST_OUTPUT, async {
         while open.join_next().await.is_some() {}

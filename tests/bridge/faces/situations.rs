@@ -159,6 +159,31 @@ pub fn all() -> Vec<Situation> {
                 end("end_turn")
             ]),
         ),
+        turn(
+            "Notice of the agent",
+            &json!([
+                {"update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "Slow today."},
+                    "_meta": {"claudeCode": {"kind": "informational", "level": "warning"}}}},
+                say("Ok."),
+                end("end_turn")
+            ]),
+        ),
+        turn(
+            "Title of the session",
+            &json!([
+                update(&json!({"sessionUpdate": "session_info_update", "title": "A title"})),
+                say("Ok."),
+                end("end_turn")
+            ]),
+        ),
+        turn(
+            "Update of an unknown kind",
+            &json!([
+                update(&json!({"sessionUpdate": "weather", "sun": true})),
+                say("Ok."),
+                end("end_turn")
+            ]),
+        ),
         turn("No output", &json!([end("end_turn")])),
         turn(
             "Refusal",

@@ -136,3 +136,15 @@ fn metrics_count_requests_by_route() {
     assert!(!text.contains("secret-id"), "{text}");
     server.daemon.stop();
 }
+
+#[test]
+fn daemon_restarts_on_its_port_beside_an_idle_connection() {
+    let server = Server::start(&json!({}));
+    let mut idle = server.connect();
+    idle.write_all(b"GET /api/chat HTTP/1.1\r\n").unwrap();
+    let address = server.address.to_string();
+    server
+        .daemon
+        .run(&["daemon", "restart", "--listen", &address], 0);
+    assert_eq!(server.get("/api/chat").status, 200);
+}

@@ -17,8 +17,8 @@ import msgspec
 class Model(msgspec.Struct, rename="camel", omit_defaults=True):
     """Base class of the types of the protocol.
 
-    Iterating yields the members as in JSON, so that `dict(value)` is what a browser gets, and an endpoint of FastAPI can
-    return a value as it is.
+    Iterating yields the members as in JSON, so that `dict(value)` is what a browser gets, and an endpoint of FastAPI
+    can return a value as it is.
     """
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
@@ -3363,9 +3363,9 @@ PromptWhenBusy: TypeAlias = Literal["queue", "reject", "redirect"]
 - `queue`: The prompt is queued behind the earlier ones. If the queue is full (32 prompts, or 16 MiB together),
 the call fails with `overloaded`.
 - `reject`: The call fails with `busy`.
-- `redirect`: The prompt is queued, and is the user's answer to what the running turn waits for: the open permission requests
-and questions that this client can answer are refused (`by: "message"`), also those that the agent sends until
-its turn ends. Without such a request it is like `queue`.
+- `redirect`: The prompt is queued, and is the user's answer to what the running turn waits for: the open permission
+requests and questions that this client can answer are refused (`by: "message"`), also those that the agent
+sends until its turn ends. Without such a request it is like `queue`.
 """
 
 SettingValue: TypeAlias = str | bool

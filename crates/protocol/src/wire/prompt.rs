@@ -96,9 +96,9 @@ pub enum PromptWhenBusy {
     Queue,
     /// The call fails with `busy`.
     Reject,
-    /// The prompt is queued, and is the user's answer to what the running turn waits for: the open permission requests
-    /// and questions that this client can answer are refused (`by: "message"`), also those that the agent sends until
-    /// its turn ends. Without such a request it is like `queue`.
+    /// The prompt is queued, and is the user's answer to what the running turn waits for: the open permission
+    /// requests and questions that this client can answer are refused (`by: "message"`), also those that the agent
+    /// sends until its turn ends. Without such a request it is like `queue`.
     Redirect,
 }
 
