@@ -9,6 +9,7 @@ use acpipe_json::value;
 use acpipe_model::cause::last_lines;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire::Activity;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// Maximum number of lines of the agent's stderr, and of its stdout, that are shown when it failed.
@@ -34,9 +35,9 @@ impl RunView {
     }
 
     /// Shows a plan, or what has changed in it, as the running tools are shown.
-    pub(super) fn plan(&mut self, id: &str, data: &Value) {
+    pub(super) fn plan(&mut self, id: &str, data: &RawValue) {
         if self.is_lively() {
-            for line in self.plans.changes(id, data) {
+            for line in self.plans.changes(id, &value(data)) {
                 self.work_line("plan", &line);
             }
         }

@@ -285,7 +285,7 @@ impl RunView {
                 }
             }
             Chunk::DataRecovery { data } => self.recovered(value(data.0)),
-            Chunk::DataPlan { id, data } => self.plan(id, &value(data.0)),
+            Chunk::DataPlan { id, data } => self.plan(id, data.0),
             Chunk::DataNotice { data, .. } => {
                 self.progress = None;
                 self.notice(&value(data.0));

@@ -10,6 +10,7 @@ use acpipe_protocol::acp::{
     AnyContentBlock, Cost, Resource, SessionUpdateLine, TerminalMeta, TerminalPart, UpdateFields,
     WholeLine, WholeParams,
 };
+use memchr::memmem;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -220,6 +221,8 @@ fn marked_notice<'a>(f: &UpdateFields<'a>) -> Option<(JsonStr<'a>, Option<&'a Ra
 
 /// Returns the fields of a message that is marked as a notice: its text without Markdown is the title.
 fn notice_fields(update: &RawValue) -> Option<Members<'_>> {
+    // The fields of most updates are read once.
+    memmem::find(update.get().as_bytes(), br#""informational""#)?;
     let f: UpdateFields<'_> = serde_json::from_str(update.get()).ok()?;
     if text(f.session_update)? != "agent_message_chunk" {
         return None;
