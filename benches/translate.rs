@@ -55,19 +55,7 @@ fn in_a_turn() -> (Hub, AgentId, Lines) {
         )),
         Command::Connect(wire::ConnectParams::default()),
         Command::Ensure(wire::EnsureParams::default()),
-        Command::Prompt(wire::PromptParams {
-            session_id: None,
-            message: wire::UserMessage::text("go"),
-            turn_id: None,
-            rerun: false,
-            degrade: false,
-            retry: false,
-            retry_after_output: false,
-            timeout_ms: None,
-            elapsed_ms: 0,
-            context: Box::default(),
-            when_busy: wire::PromptWhenBusy::default(),
-        }),
+        Command::Prompt(wire::PromptParams::of(wire::UserMessage::text("go"))),
     ];
     let answers = [
         r#"{"protocolVersion":1}"#,

@@ -164,7 +164,11 @@ impl Session {
         let turn = self.0.hub().new_turn();
         PromptBuilder {
             session: self.0.clone(),
-            params: PromptParams::of(self.id(), &turn, message.into().into_prompt()),
+            params: PromptParams {
+                session_id: Some(self.id().to_owned()),
+                turn_id: Some(turn),
+                ..PromptParams::of(message.into().into_prompt())
+            },
         }
     }
 

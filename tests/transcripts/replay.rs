@@ -336,16 +336,8 @@ impl Replay {
             "session/prompt" => {
                 let prompt = Command::Prompt(wire::PromptParams {
                     session_id,
-                    message: wire::UserMessage::text("what the recording says"),
-                    turn_id: None,
-                    rerun: false,
-                    degrade: false,
-                    retry: false,
-                    retry_after_output: false,
-                    timeout_ms: None,
-                    elapsed_ms: 0,
-                    context: Box::default(),
                     when_busy: wire::PromptWhenBusy::Reject,
+                    ..wire::PromptParams::of(wire::UserMessage::text("what the recording says"))
                 });
                 self.command("session/prompt", prompt)
             }

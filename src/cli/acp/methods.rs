@@ -353,16 +353,10 @@ impl AcpConnection {
         let turn = format!("turn-acp-{}-{}", self.settings.id_prefix, self.prompts);
         let params = wire::PromptParams {
             session_id: Some(session.clone()),
-            message,
             turn_id: Some(turn.clone()),
-            rerun: false,
             degrade: true,
-            retry: false,
-            retry_after_output: false,
-            timeout_ms: None,
-            elapsed_ms: 0,
-            context: Box::default(),
             when_busy: self.settings.when_busy,
+            ..wire::PromptParams::of(message)
         };
         self.submit(
             id,

@@ -253,16 +253,9 @@ impl AttachClient {
         for text in std::mem::take(&mut self.prompts) {
             self.call(Command::Prompt(wire::PromptParams {
                 session_id: Some(self.session.clone()),
-                message: wire::UserMessage::text(&text),
-                turn_id: None,
-                rerun: false,
-                degrade: false,
                 retry: true,
-                retry_after_output: false,
-                timeout_ms: None,
-                elapsed_ms: 0,
-                context: Box::default(),
                 when_busy: wire::PromptWhenBusy::Redirect,
+                ..wire::PromptParams::of(wire::UserMessage::text(&text))
             }));
         }
     }

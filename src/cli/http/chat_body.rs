@@ -200,8 +200,10 @@ fn continuation(message: LastMessage) -> Result<TurnContinuation, HttpFailure> {
 /// does not want the call.
 pub fn prompt_params(session: &str, turn: &str, message: UserMessage) -> PromptParams {
     PromptParams {
+        session_id: Some(session.to_owned()),
+        turn_id: Some(turn.to_owned()),
         when_busy: PromptWhenBusy::Redirect,
-        ..PromptParams::of(session, turn, message)
+        ..PromptParams::of(message)
     }
 }
 

@@ -68,11 +68,11 @@ pub struct PromptParams {
 impl PromptParams {
     /// Creates the parameters of a prompt with no options.
     #[must_use]
-    pub fn of(session: &str, turn: &str, message: UserMessage) -> Self {
+    pub fn of(message: UserMessage) -> Self {
         Self {
-            session_id: Some(session.to_owned()),
+            session_id: None,
             message,
-            turn_id: Some(turn.to_owned()),
+            turn_id: None,
             rerun: false,
             degrade: false,
             retry: false,

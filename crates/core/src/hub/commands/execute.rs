@@ -14,7 +14,7 @@ use crate::output_schema;
 use crate::session::{Prompting, SessionMachine};
 use crate::store::{MemoryStore, Store as _};
 use acpipe_model::error::{Error, ErrorKind, invalid};
-use acpipe_protocol::wire::{ExecuteParams, PromptParams, PromptWhenBusy, SessionOptions};
+use acpipe_protocol::wire::{ExecuteParams, PromptParams, SessionOptions};
 use std::path::Path;
 
 /// Opens a session in memory and queues its only prompt, whose turn answers the call.
@@ -48,16 +48,10 @@ pub(super) fn execute(
     let options = checked_options(catalog, router, &id, agent, wished.clone(), &[])?;
     let prompt = PromptParams {
         session_id: Some(id.clone()),
-        message: p.message,
-        turn_id: None,
-        rerun: false,
-        degrade: false,
         retry: p.retry,
-        retry_after_output: false,
         timeout_ms: p.timeout_ms,
-        elapsed_ms: 0,
         context: p.context,
-        when_busy: PromptWhenBusy::Queue,
+        ..PromptParams::of(p.message)
     };
     let spec = router.agents().get(agent).spec();
     let (protocol, defined) = (spec.protocol, spec.options.clone());
