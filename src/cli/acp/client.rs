@@ -215,7 +215,7 @@ impl AcpConnection {
     }
 
     /// Sends the updates that were held until the client knows the session.
-    pub(super) fn send_held(&mut self, session: &str, opening: OpeningSession) {
+    pub(super) fn send_held(&mut self, session: &str, opening: &OpeningSession) {
         let quoted = self.updates.quoted(session).to_owned();
         for line in &opening.held {
             // The agent does not know this id, so there is no other one in the line.

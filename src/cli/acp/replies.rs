@@ -137,9 +137,8 @@ impl AcpConnection {
         }
         self.answer(id, &response);
         let opening = self.sessions.end_opening(session).unwrap_or_default();
-        let lists_commands = opening.lists_commands;
-        self.send_held(session, opening);
-        if !lists_commands {
+        self.send_held(session, &opening);
+        if !opening.lists_commands {
             self.send_commands(session, &result.state);
         }
     }

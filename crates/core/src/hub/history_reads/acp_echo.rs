@@ -195,7 +195,7 @@ mod tests {
         let end = "agent_message_chunk a#";
         let cases: [(&Value, &[Value], &[&str]); 9] = [
             (&text, &[], &[own]),
-            (&text, &[answer.clone()], &[own, end]),
+            (&text, std::slice::from_ref(&answer), &[own, end]),
             (
                 &text,
                 &[piece(user, "hello"), answer.clone()],
