@@ -84,7 +84,7 @@ fn edited_message_does_not_replace_the_one_that_was_answered() {
             parts.filter_map(|part| part["text"].as_str()).collect()
         })
         .collect();
-    // The same text again is the same message.
+    // Equal text is a repetition of the first message.
     assert_eq!(shown, ["one", "re one", "edited", "re edited", "re one"]);
     assert_eq!(messages[0]["id"], "m1");
     assert_ne!(messages[2]["id"], "m1");
