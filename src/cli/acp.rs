@@ -18,7 +18,7 @@ mod updates;
 use super::agent_choice::{is_unnamed_demo, no_agent};
 use super::args::AcpArgs;
 use super::args::shared::ChunkProfileArg;
-use super::daemon::serve_by_daemon;
+use super::daemon::{RelayFace, serve_by_daemon};
 use super::record::Recording;
 use super::telemetry::Telemetry;
 use super::{UsageError, print_note};
@@ -32,7 +32,9 @@ use std::io::IsTerminal as _;
 
 pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
     check(&args)?;
-    if let Some(code) = serve_by_daemon(args.attach, &args.agent, &args.limits).await? {
+    if let Some(code) =
+        serve_by_daemon(args.attach, &args.agent, &args.limits, RelayFace::Acp).await?
+    {
         return Ok(code);
     }
     args.agent.store.reinject.get_or_insert(REINJECTED);

@@ -1,7 +1,7 @@
 //! `acpipe daemon`: a resident acpipe, which keeps sessions and their agents while windows come and go.
 //!
 //! The daemon has one loop for all clients (`cli/connections`). Commands with `--daemon` are clients on its Unix
-//! socket: they only copy bytes (`relay`).
+//! socket: they pass messages on, and outlive a daemon (`relay`).
 
 mod command_line;
 mod connect;
@@ -34,6 +34,7 @@ use control::Control;
 pub use hello::SessionOrigin;
 use lasting_files::check_files;
 pub use live_sessions::live_sessions;
+pub use relay::RelayFace;
 #[cfg(feature = "listen")]
 pub use serve::serve_http;
 use start_options::StartVariables;
@@ -143,6 +144,7 @@ pub async fn serve_by_daemon(
     attach: AttachArgs,
     agent: &AgentArgs,
     limits: &LimitArgs,
+    face: RelayFace,
 ) -> anyhow::Result<Option<u8>> {
     let Some(daemon) = DaemonUse::of(attach, agent)? else {
         return Ok(None);
@@ -150,7 +152,7 @@ pub async fn serve_by_daemon(
     command_line::check(agent, limits)?;
     let command = ClientCommand::own(agent, &daemon.cwd)?;
     let state = state_dir(&agent.store.place)?;
-    relay::relay(&state, command).await.map(Some)
+    relay::relay(&state, command, face).await.map(Some)
 }
 
 /// Connects `acpipe attach` with the settings of a directory. Returns `None` if no daemon runs.

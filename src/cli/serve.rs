@@ -8,7 +8,7 @@ use super::args::hints::parse;
 use super::args::{Cli, ServeArgs, Verb};
 #[cfg(feature = "listen")]
 use super::daemon;
-use super::daemon::serve_by_daemon;
+use super::daemon::{RelayFace, serve_by_daemon};
 use super::logs::Logs;
 use super::record::Recording;
 use super::rpc::RpcClient;
@@ -29,7 +29,9 @@ pub async fn serve(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
         return serve_http(args, secrets).await;
     }
     let attach = args.attach;
-    if let Some(code) = serve_by_daemon(attach, &args.agent, &args.limits).await? {
+    if let Some(code) =
+        serve_by_daemon(attach, &args.agent, &args.limits, RelayFace::Neutral).await?
+    {
         return Ok(code);
     }
     serve_with(

@@ -9,6 +9,7 @@ mod kills;
 mod lifecycle;
 mod options;
 mod reconnect;
+mod relayed;
 mod runs;
 mod settings;
 mod terms;

@@ -1,5 +1,7 @@
 //! Prompt retries: which errors are transient, and the attempts of a turn.
 
+mod longer_wait;
+
 use super::output_schema::{Violation, repair_request};
 use super::turn::Turn;
 use super::turn_ending::Ending;
@@ -7,6 +9,7 @@ use acpipe_json::value;
 use acpipe_model::error::{Error, ErrorKind, clip};
 use acpipe_model::event::TurnEnd;
 use acpipe_protocol::wire::Recovery;
+use longer_wait::needs_longer_wait;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -262,7 +265,7 @@ impl Attempts {
         let said = self.said(turn);
         let failure = ending
             .error()
-            .filter(|e| !was_repeated(e))
+            .filter(|e| !was_repeated(e) && !needs_longer_wait(e))
             .and_then(|e| Some((transient(e)?, e.clone())));
         let Some((class, error)) = failure else {
             return RetryDecision::Ends(ending);
@@ -342,11 +345,10 @@ fn is_the_error(said: &str, error: &Error) -> bool {
         || (said.len() <= PRINTED_ERROR_LIMIT && !said.contains('\n') && class(said).is_some())
 }
 
-/// Returns `true` if a transport has sent the request several times already, or if the endpoint requests a
-/// longer pause than a retry makes. Its error is reported as it is.
+/// Returns `true` if a transport has sent the request several times already. Its error is reported as it is.
 fn was_repeated(error: &Error) -> bool {
     let attempts = error.data.get("attempts").and_then(Value::as_u64);
-    attempts.is_some_and(|attempts| attempts > 1) || error.data.contains_key("retryAfterMs")
+    attempts.is_some_and(|attempts| attempts > 1)
 }
 
 /// Converts a transient error that persisted into [`UNAVAILABLE`], with the original error as `cause`.

@@ -8,11 +8,22 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-pub fn context_part(context: &Map<String, Value>) -> Option<Value> {
+/// Returns `true` if a prompt begins with a slash command, which agents know by the first text block. A path is none.
+#[must_use]
+pub fn is_slash_command(text: &str) -> bool {
+    let word = text.split_whitespace().next();
+    let name = word.filter(|word| text.starts_with(*word));
+    let name = name.and_then(|word| word.strip_prefix('/'));
+    let is_of_name = |c: char| c.is_alphanumeric() || "_-:.".contains(c);
+    name.is_some_and(|name| !name.is_empty() && name.chars().all(is_of_name))
+}
+
+/// Returns the part with the values of a prompt's context. `follows` if it comes after the prompt.
+pub fn context_part(context: &Map<String, Value>, follows: bool) -> Option<Value> {
     let values = serde_json::to_string_pretty(context).ok()?;
-    let text = format!(
-        "Context of the message, as JSON:\n\n{values}\n\n(End of the context. The message follows.)"
-    );
+    let next = if follows { "" } else { " The message follows." };
+    let text =
+        format!("Context of the message, as JSON:\n\n{values}\n\n(End of the context.{next})");
     (!context.is_empty()).then(|| json!({ "type": "text", "text": text }))
 }
 

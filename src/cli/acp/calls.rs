@@ -24,7 +24,10 @@ pub enum CallKind {
     /// `initialize`: the agent was started.
     Initialize,
     /// `session/new`, `session/load` or `session/resume`: the session is open.
-    Open(OpenAs),
+    Open {
+        session: String,
+        open_as: OpenAs,
+    },
     /// The stored session was replayed; it is opened next.
     Replay(Box<SessionCall>),
     Prompt {

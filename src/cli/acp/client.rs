@@ -4,7 +4,7 @@ use super::answers::Asked;
 use super::calls::{CallKind, Calls};
 use super::errors::{with_methods_of_acp, write_error};
 use super::shown::{Form, Shown};
-use super::state::Sessions;
+use super::state::{OpeningSession, Sessions};
 use super::updates::Updates;
 use acpipe_core::acp_requests::ElicitationSupport;
 use acpipe_core::client::{Command, Notice, Reply, Token};
@@ -203,6 +203,33 @@ impl AcpConnection {
         self.write_update(session, None, AcpNotification::Update(&json));
     }
 
+    /// Writes an update of the agent in the form for the client.
+    fn show_update(&mut self, session: &str, seq: Option<u64>, update: AcpNotification<'_>) {
+        let other = match self.shown.form(update) {
+            Form::Left => return,
+            Form::Other(other) => serde_json::to_vec(&other).ok(),
+            Form::AsIs => self.sessions.completed(session, update),
+        };
+        let update = other.as_deref().map_or(update, AcpNotification::Update);
+        self.write_update(session, seq, update);
+    }
+
+    /// Sends the updates that were held until the client knows the session.
+    pub(super) fn send_held(&mut self, session: &str, opening: &OpeningSession) {
+        let quoted = self.updates.quoted(session).to_owned();
+        for line in &opening.held {
+            // The agent does not know this id, so there is no other one in the line.
+            let at = line.find(&quoted).map(|at| at + 1);
+            let own = at.and_then(|at| line.get(at..at + quoted.len() - 2));
+            let session_in_line = Some(own.unwrap_or(session));
+            let update = AcpNotification::Line {
+                line,
+                session: session_in_line,
+            };
+            self.show_update(session, None, update);
+        }
+    }
+
     /// Writes an update of a session. `seq` is the number of the session's last chunk, if the update is stored.
     fn write_update(&mut self, session: &str, seq: Option<u64>, update: AcpNotification<'_>) {
         let begin = self.out.len();
@@ -243,13 +270,10 @@ impl ClientSink for AcpConnection {
     fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
 
     fn update(&mut self, session: &str, seq: u64, update: AcpNotification<'_>) {
-        let other = match self.shown.form(update) {
-            Form::Left => return,
-            Form::Other(other) => serde_json::to_vec(&other).ok(),
-            Form::AsIs => self.sessions.completed(session, update),
-        };
-        let update = other.as_deref().map_or(update, AcpNotification::Update);
-        self.write_update(session, Some(seq), update);
+        let quoted = self.updates.quoted(session);
+        if !self.sessions.holds(session, quoted, update) {
+            self.show_update(session, Some(seq), update);
+        }
     }
 
     fn update_run(&mut self, session: &str, seq: u64, run: &UpdateRun<'_>) {

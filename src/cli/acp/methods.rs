@@ -325,6 +325,11 @@ impl AcpConnection {
             OpenAs::Resume if adopts => Strategy::Order(vec![Rung::Resume, Rung::Load]),
             OpenAs::Load | OpenAs::Resume => Strategy::Auto,
         };
+        let kind = CallKind::Open {
+            session: call.session.clone(),
+            open_as: call.open_as,
+        };
+        self.sessions.begin(&call.session, call.open_as);
         let params = wire::EnsureParams {
             agent_session_id: adopts.then(|| call.session.clone()),
             session_id: Some(call.session),
@@ -335,7 +340,7 @@ impl AcpConnection {
             acp: call.other,
             ..wire::EnsureParams::default()
         };
-        self.submit(id, CallKind::Open(call.open_as), Command::Ensure(params));
+        self.submit(id, kind, Command::Ensure(params));
     }
 
     fn prompt(&mut self, id: Option<&RawValue>, params: Option<&RawValue>) -> Result<(), Error> {

@@ -50,7 +50,10 @@ impl AcpConnection {
             (CallKind::Prompt { .. }, Err(error)) if error.kind == ErrorKind::Cancelled => {
                 self.answer(id, &json!({ "stopReason": "cancelled" }));
             }
-            (_, Err(error)) => {
+            (kind, Err(error)) => {
+                if let CallKind::Open { session, .. } = &kind {
+                    self.sessions.end_opening(session);
+                }
                 if let Some(id) = id {
                     self.error(Some(id), &error);
                 }
@@ -65,7 +68,9 @@ impl AcpConnection {
                 let result = initialize_result(status.acp.as_deref());
                 self.answer(id, &result);
             }
-            (CallKind::Open(open_as), Reply::Session(result)) => self.opened(id, open_as, &result),
+            (CallKind::Open { open_as, .. }, Reply::Session(result)) => {
+                self.opened(id, open_as, &result);
+            }
             (CallKind::SetAgent, Reply::Session(result)) => {
                 self.sessions.note(&result);
                 let options = self.sessions.options(&result.session_id, &result.state);
@@ -131,7 +136,11 @@ impl AcpConnection {
             }
         }
         self.answer(id, &response);
-        self.send_commands(session, &result.state);
+        let opening = self.sessions.end_opening(session).unwrap_or_default();
+        self.send_held(session, &opening);
+        if !opening.lists_commands {
+            self.send_commands(session, &result.state);
+        }
     }
 
     /// Shows the receipt of a restore, if the user has to know of it.

@@ -1,5 +1,6 @@
 //! The open sessions: the agent of each, its settings in ACP, and the option by which the client changes the agent.
 
+use super::calls::OpenAs;
 use acpipe_core::acp_settings::session_settings;
 use acpipe_json::rpc;
 use acpipe_json::rpc::Message;
@@ -26,6 +27,19 @@ pub struct Sessions {
     /// Agents that the client may choose, the default one first.
     agents: Vec<String>,
     open: BTreeMap<String, Session>,
+    /// Sessions that the client opens, until the response.
+    opening: BTreeMap<String, OpeningSession>,
+}
+
+/// Session that the client opens.
+#[derive(Debug, Default)]
+pub struct OpeningSession {
+    /// `true` if the client learns the id by the response.
+    is_new: bool,
+    /// Notifications that the client receives after the response.
+    pub held: Vec<String>,
+    /// `true` if the agent has listed its commands meanwhile.
+    pub lists_commands: bool,
 }
 
 /// An open session.
@@ -42,7 +56,41 @@ impl Sessions {
         Self {
             agents: agents.to_vec(),
             open: BTreeMap::new(),
+            opening: BTreeMap::new(),
         }
+    }
+
+    /// Records that the client opens a session.
+    pub fn begin(&mut self, session: &str, open_as: OpenAs) {
+        let opening = OpeningSession {
+            is_new: open_as == OpenAs::New,
+            ..OpeningSession::default()
+        };
+        self.opening.insert(session.to_owned(), opening);
+    }
+
+    /// Ends the opening of a session, before its response or after a failure.
+    pub fn end_opening(&mut self, session: &str) -> Option<OpeningSession> {
+        self.opening.remove(session)
+    }
+
+    /// Returns `true` if the update is held until the response with the session's id. `quoted` is this id as a JSON
+    /// string.
+    pub fn holds(&mut self, session: &str, quoted: &str, update: AcpNotification<'_>) -> bool {
+        if self.opening.is_empty() {
+            return false;
+        }
+        let Some(opening) = self.opening.get_mut(session) else {
+            return false;
+        };
+        let mut text = Vec::new();
+        update.write(quoted, &mut text);
+        let lists = memchr::memmem::find(&text, b"\"available_commands_update\"");
+        opening.lists_commands |= lists.is_some();
+        if opening.is_new {
+            opening.held.extend(String::from_utf8(text).ok());
+        }
+        opening.is_new
     }
 
     /// Records a session that was opened.

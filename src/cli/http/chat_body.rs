@@ -6,7 +6,8 @@ use super::request::too_many;
 use super::step::{MessageStep, ToolPart};
 use super::turn_stream::ApprovalMode;
 use crate::cli::rpc::invalid_field;
-use acpipe_json::{check_input, read_bytes, read_typed};
+use acpipe_core::session_id::fnv1a;
+use acpipe_json::{check_input, read_bytes, read_typed, to_raw};
 use acpipe_protocol::wire::{
     ConnectParams, EnsureParams, PromptParams, PromptWhenBusy, SessionOptions, UserMessage,
 };
@@ -23,6 +24,9 @@ pub struct ChatBody {
     messages: Vec<Box<RawValue>>,
     #[serde(default)]
     trigger: Trigger,
+    /// Id of the message that the request replaces: the user has edited it.
+    #[serde(default)]
+    message_id: Option<String>,
     #[serde(default)]
     agent: Option<String>,
     #[serde(default)]
@@ -140,6 +144,14 @@ impl ChatBody {
                     read_typed(raw.get()).map_err(|fault| invalid_field("message", &fault))?;
                 let is_new = self.trigger == Trigger::RegenerateMessage;
                 let turn_id = last.id.filter(|id| !is_new && !id.is_empty());
+                let turn_id = turn_id.map(|id| match &self.message_id {
+                    // The first text has a turn of its own.
+                    Some(edited) if *edited == id => {
+                        let text = to_raw(&last.parts);
+                        format!("{id}-edit-{:x}", fnv1a(text.get().as_bytes()))
+                    }
+                    _ => id,
+                });
                 Ok(ChatRequest::Prompt { turn_id, message })
             }
             "assistant" => continuation(last).map(ChatRequest::Continue),
@@ -214,6 +226,24 @@ mod tests {
 
     fn request(body: &Value) -> Result<ChatRequest, HttpFailure> {
         ChatBody::read(body.to_string().as_bytes())?.request()
+    }
+
+    #[test]
+    fn edited_message_is_another_turn_that_runs_once() {
+        let turn = |text: &str, edited: &Value| {
+            let message =
+                json!({ "id": "u1", "role": "user", "parts": [{ "type": "text", "text": text }] });
+            let body = json!({ "id": "c", "messages": [message], "trigger": "submit-message", "messageId": edited });
+            match request(&body).unwrap() {
+                ChatRequest::Prompt { turn_id, .. } => turn_id.unwrap(),
+                ChatRequest::Continue(_) => panic!("not a prompt"),
+            }
+        };
+        let edited = json!("u1");
+        assert_eq!(turn("a", &Value::Null), "u1");
+        assert_ne!(turn("a", &edited), "u1");
+        assert_eq!(turn("a", &edited), turn("a", &edited));
+        assert_ne!(turn("a", &edited), turn("b", &edited));
     }
 
     #[test]

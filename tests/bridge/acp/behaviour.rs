@@ -4,6 +4,7 @@ mod agents;
 mod claude;
 mod crashes;
 mod editor;
+mod history;
 mod malformed;
 mod passing;
 mod prompts;

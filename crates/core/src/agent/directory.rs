@@ -8,16 +8,21 @@
 
 use crate::agent_session_record::AgentSessionRecord;
 use acpipe_json::Members;
+use acpipe_model::acp_notification::AcpNotification;
 use acpipe_model::dialect::Child;
 use acpipe_model::event::{Original, Update};
 use acpipe_model::setting::merge_state;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::ops::Range;
 use std::time::Instant;
 use tracing::warn;
 
 /// Maximum number of sessions whose state is kept before the agent answers the calls that open them.
 const EARLY_SESSIONS: usize = 64;
+
+/// Maximum size of the updates that are kept of a session before it is open, in bytes.
+const EARLY_BYTES: usize = 64 << 10;
 
 /// Maximum number of subagents whose session ids are remembered.
 const SUBAGENTS: usize = 4096;
@@ -72,6 +77,48 @@ pub struct EarlyState {
     /// Modes, models, options, commands and title, as the agent sent them.
     pub state: Map<String, Value>,
     pub cost: Option<f64>,
+    /// The updates as an ACP agent sent them, for clients that speak ACP.
+    pub updates: EarlyUpdates,
+}
+
+/// Notifications of an ACP agent about a session that is not open yet, as lines.
+#[derive(Debug, Clone, Default)]
+pub struct EarlyUpdates {
+    lines: Vec<(String, Option<Range<usize>>)>,
+    size: usize,
+}
+
+impl EarlyUpdates {
+    fn add(&mut self, agent_session: &str, line: &str) {
+        if self.size + line.len() > EARLY_BYTES {
+            warn!(
+                agent_session,
+                "too many updates before the session is open; one is dropped"
+            );
+            return;
+        }
+        self.size += line.len();
+        self.lines
+            .push((line.to_owned(), part_of(line, agent_session)));
+    }
+
+    /// Passes the notifications to `put`, in order.
+    pub fn each(&self, agent_session: &str, put: &mut dyn FnMut(AcpNotification<'_>)) {
+        for (line, id) in &self.lines {
+            let id = id.clone().and_then(|id| line.get(id));
+            put(AcpNotification::Line {
+                line,
+                session: Some(id.unwrap_or(agent_session)),
+            });
+        }
+    }
+}
+
+/// Returns the range of a text in a line that it borrows from; `None` if it is not a part of the line.
+fn part_of(line: &str, text: &str) -> Option<Range<usize>> {
+    let start = (text.as_ptr() as usize).checked_sub(line.as_ptr() as usize)?;
+    let range = start..start.checked_add(text.len())?;
+    line.get(range.clone()).map(|_| range)
 }
 
 /// Target of the updates of an agent's session: the client's session, or one of its subagents.
@@ -185,23 +232,28 @@ impl Directory {
         }
     }
 
-    /// Keeps the state of a session that may be about to be opened. All other updates only count as
-    /// unclaimed.
+    /// Keeps the state of a session that may be about to be opened, and the line of the update if `passes_on`. All
+    /// other updates only count as unclaimed.
     pub fn note_early(
         &mut self,
         agent_session: &str,
-        update: &Update<'_>,
-        original: Original<'_>,
+        (update, original): (&Update<'_>, Original<'_>),
+        passes_on: bool,
         now: Instant,
     ) {
         self.early_at = Some(now);
-        if let Some((news, cost)) = state_news(update, original)
-            && (self.early.len() < EARLY_SESSIONS || self.early.contains_key(agent_session))
-        {
+        let has_room = self.early.len() < EARLY_SESSIONS || self.early.contains_key(agent_session);
+        let news = state_news(update, original);
+        if has_room && (passes_on || news.is_some()) {
             let early = self.early.entry(agent_session.to_owned()).or_default();
-            merge_state(&mut early.state, &news);
-            early.cost = cost.or(early.cost);
-            return;
+            if passes_on {
+                early.updates.add(agent_session, original.line);
+            }
+            if let Some((news, cost)) = news {
+                merge_state(&mut early.state, &news);
+                early.cost = cost.or(early.cost);
+                return;
+            }
         }
         self.unclaimed += 1;
         if self.unclaimed.is_power_of_two() {

@@ -5,6 +5,7 @@
 //! fast as its client reads. Owns how far each call has read. It loads stored sessions through the catalog and reads
 //! their logs; it may not change what a session has, and passes no event to a machine.
 
+mod acp_echo;
 mod acp_open_calls;
 mod acp_replays;
 pub(super) mod agent_files;

@@ -93,6 +93,19 @@ impl Log {
         Some((turn.clone(), updates))
     }
 
+    /// Returns `true` if the message at a position is the prompt of the turn whose message follows it.
+    pub fn is_answered_next(&self, place: usize) -> bool {
+        let Some([prompt, answer]) = self.index.messages.get(place..place.saturating_add(2)) else {
+            return false;
+        };
+        let (Source::Line(at), Source::Chunks { turn, .. }) = (&prompt.source, &answer.source)
+        else {
+            return false;
+        };
+        let turn = self.index.turn(turn);
+        turn.is_some_and(|turn| turn.prompted && turn.begin == at.start)
+    }
+
     /// Returns `true` if the turn did not end, because acpipe exited or the disk failed. Its last chunk is then one
     /// of the next acpipe.
     pub fn is_interrupted(&self, turn: &str) -> bool {

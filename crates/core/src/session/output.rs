@@ -20,7 +20,7 @@ use crate::client_sink::ClientSinks;
 use crate::log::{Log, Record};
 use crate::metrics::Counters;
 use crate::subscribers::Subscribers;
-pub use acp::{UpdateOrigin, UpdateTurn};
+pub use acp::{UpdateOrigin, UpdateTurn, pass_early_updates};
 use acpipe_model::decision::DecisionSource;
 use acpipe_model::error::Error;
 use acpipe_protocol::wire::ClientCapabilities;

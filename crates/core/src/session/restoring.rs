@@ -25,6 +25,7 @@ use crate::cx::Cx;
 use crate::ids::AgentRef;
 use crate::replay::Replay;
 use crate::restore_plan::RestoreFacts;
+use crate::session::output::pass_early_updates;
 use crate::session_id::fnv1a;
 use crate::shared_value::SharedValue;
 use acpipe_json::Members;
@@ -409,6 +410,7 @@ fn opened(
     talk.settings.merge(state);
     restore.report_earlier(&early.state, early.cost);
     restore.report(state, None);
+    pass_early_updates(&early.updates, &agent_session, &mut talk.output, cx.clients);
     let replays_late =
         restore.rung() == Some(Rung::Resume) && cx.agent.definition.quirks.replays_on_resume;
     if restore.rung() == Some(Rung::Load) || replays_late {

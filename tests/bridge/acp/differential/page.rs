@@ -59,8 +59,7 @@ const RECEIPT: &str = "acpipe adds how the session was restored";
 const NO_MEMBER: &str =
     "ACP has no such member, and acpipe makes the result from what it knows of the session";
 const LISTS: &str = "acpipe lists sessions also for an agent that cannot";
-const COMMANDS: &str =
-    "acpipe sends the commands again when the client knows the id of the session";
+const COMMANDS: &str = "the agent lists its commands right after its response; the response of acpipe follows when all of the replay has arrived";
 const REFUSAL: &str = "an option that was not offered is a refusal";
 const CALL_ID: &str =
     "a tool call under the id of an earlier call is another call, which gets an id of its own";
@@ -187,7 +186,7 @@ const INTENDED: &[Intended] = &[
     row(
         "client",
         "session/update available_commands_update",
-        "additional",
+        "moved",
         COMMANDS,
     ),
     Intended {

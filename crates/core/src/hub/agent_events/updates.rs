@@ -65,12 +65,14 @@ fn other_update(
     original: Original<'_>,
     cx: &mut HubCx<'_>,
 ) -> bool {
+    let passes_on = router.shared().clients.have_acp()
+        && router.agents().get(agent).spec().protocol == Protocol::Acp;
     let Some(connection) = router.agents_mut().get_mut(agent).connection_mut() else {
         return false;
     };
     let Some(route) = connection.directory.route(agent_session) else {
         let directory = &mut connection.directory;
-        directory.note_early(agent_session, update, original, cx.now);
+        directory.note_early(agent_session, (update, original), passes_on, cx.now);
         if matches!(update, Update::Tool(_)) {
             call_of_unknown_session(router, agent, agent_session, cx);
         }

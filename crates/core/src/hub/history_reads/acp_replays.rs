@@ -1,5 +1,6 @@
 //! Replays of stored sessions as ACP updates, as fast as the clients read.
 
+use super::acp_echo::PromptEcho;
 use super::acp_open_calls::OpenCalls;
 use crate::acp_history::updates_of;
 use crate::client::{ClientId, Reply, Token};
@@ -25,6 +26,8 @@ struct AcpReplay {
     place: usize,
     /// The next message with the part of it that was read.
     step: Step,
+    /// Prompt of the next message, until it is known whether the agent repeats it.
+    prompt: Option<PromptEcho>,
     /// The session stays in memory.
     _hold: SessionHold,
 }
@@ -72,6 +75,7 @@ impl AcpReplays {
             session: id,
             place: 0,
             step: Step::New,
+            prompt: None,
         });
         Ok(())
     }
@@ -160,16 +164,31 @@ impl AcpReplay {
             return Ok(false);
         }
         let seq = log.seq();
-        let mut put = |update: AcpNotification<'_>| sink.update(&session.id, seq, update);
-        self.step = match std::mem::replace(&mut self.step, Step::New) {
-            Step::New => match log.updates_of(self.place) {
-                Some((turn, range)) => Step::Updates(TurnUpdates {
-                    calls: log.is_interrupted(&turn).then(OpenCalls::default),
-                    turn,
-                    range,
-                }),
-                None => Step::Message(Box::default()),
-            },
+        let mut send = |update: AcpNotification<'_>| sink.update(&session.id, seq, update);
+        let prompt = &mut self.prompt;
+        let mut put = |update: AcpNotification<'_>| {
+            if prompt.as_mut().is_some_and(|prompt| prompt.holds(update)) {
+                return;
+            }
+            if let Some(prompt) = prompt.take() {
+                prompt.send(&mut send);
+            }
+            send(update);
+        };
+        let place = self.place;
+        let mut next_prompt = None;
+        match std::mem::replace(&mut self.step, Step::New) {
+            Step::New => {
+                self.step = match log.updates_of(place) {
+                    Some((turn, range)) => Step::Updates(TurnUpdates {
+                        calls: log.is_interrupted(&turn).then(OpenCalls::default),
+                        turn,
+                        range,
+                    }),
+                    None => Step::Message(Box::default()),
+                };
+                return Ok(true);
+            }
             Step::Updates(mut updates) => {
                 let range = updates.range.clone();
                 let read = log.read_updates(&updates.turn, range, budget, |update| {
@@ -180,31 +199,33 @@ impl AcpReplay {
                 });
                 if let Some(next) = read? {
                     updates.range.start = next;
-                    Step::Updates(updates)
-                } else {
-                    if let Some(calls) = &updates.calls {
-                        calls.fail(&mut |json| put(AcpNotification::Update(json)));
-                    }
-                    self.end_message()
+                    self.step = Step::Updates(updates);
+                    return Ok(true);
+                }
+                if let Some(calls) = &updates.calls {
+                    calls.fail(&mut |json| put(AcpNotification::Update(json)));
                 }
             }
             Step::Message(mut reader) => {
-                match log.read_message(self.place, Profile::V7, &mut reader, budget)? {
-                    MessagePart::More => Step::Message(reader),
-                    MessagePart::Whole(message) => {
-                        if let Some(message) = message {
-                            updates_of(&message, &mut |json| put(AcpNotification::Update(json)));
-                        }
-                        self.end_message()
+                match log.read_message(place, Profile::V7, &mut reader, budget)? {
+                    MessagePart::More => {
+                        self.step = Step::Message(reader);
+                        return Ok(true);
                     }
+                    MessagePart::Whole(Some(message)) if log.is_answered_next(place) => {
+                        next_prompt = Some(PromptEcho::new(message));
+                    }
+                    MessagePart::Whole(Some(message)) => {
+                        updates_of(&message, &mut |json| put(AcpNotification::Update(json)));
+                    }
+                    MessagePart::Whole(None) => {}
                 }
             }
-        };
-        Ok(true)
-    }
-
-    fn end_message(&mut self) -> Step {
+        }
+        if let Some(prompt) = std::mem::replace(&mut self.prompt, next_prompt) {
+            prompt.send(&mut send);
+        }
         self.place += 1;
-        Step::New
+        Ok(true)
     }
 }

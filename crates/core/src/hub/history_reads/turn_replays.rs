@@ -8,6 +8,7 @@ use crate::log::TurnState;
 use crate::sessions::Sessions;
 use crate::shared::Shared;
 use acpipe_model::error::{Error, ErrorKind, invalid, no_session};
+use acpipe_model::prompt_parts::is_slash_command;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
@@ -29,6 +30,19 @@ struct TurnReplay {
 #[derive(Debug, Default)]
 pub(in crate::hub) struct TurnReplays(VecDeque<TurnReplay>);
 
+/// Returns `true` if a stored prompt has these parts. Late feedback of the user and the context stand before the
+/// message, or after the slash command that it begins with.
+fn is_prompted_with(stored: &[Value], parts: &[Value]) -> bool {
+    let behind_command = || match (stored.split_first(), parts.split_first()) {
+        (Some((first, added)), Some((command, rest))) => {
+            let text = command["text"].as_str().unwrap_or_default();
+            is_slash_command(text) && first == command && added.ends_with(rest)
+        }
+        _ => false,
+    };
+    stored.ends_with(parts) || behind_command()
+}
+
 impl TurnReplays {
     /// Returns `true` if a finished turn with this id exists; it is then replayed with its chunks and
     /// summary.
@@ -48,8 +62,7 @@ impl TurnReplays {
         let state = session.talk.output.log().turn(turn_id)?;
         if !matches!(state, TurnState::Unknown)
             && let Some(prompted) = session.talk.output.log().prompt_parts(turn_id)?
-            // Late feedback of the user may precede the message.
-            && !prompted.ends_with(parts)
+            && !is_prompted_with(&prompted, parts)
         {
             let message = format!(
                 "turn {turn_id:?} of session {id:?} already exists with another message; use a new turnId for a new \

@@ -56,6 +56,14 @@ impl Conversation {
             {
                 false
             }
+            // The state of a session that is not live yet, and everything of a new one, is no part of a replay.
+            Stage::Opening(restore)
+                if origin.is_acp
+                    && (restore.rung() == Some(Rung::New)
+                        || matches!(update, Update::Session(_) | Update::Context { .. })) =>
+            {
+                false
+            }
             Stage::Opening(_) | Stage::Resting => return,
         };
         let turn = self.turns.ids();

@@ -2,6 +2,7 @@
 
 use super::SessionOutput;
 use crate::acp_updates::{AcpUpdates, ReportedState};
+use crate::agent::directory::EarlyUpdates;
 use crate::client::Notice;
 use crate::client_sink::ClientSinks;
 use acpipe_model::acp_notification::AcpNotification;
@@ -168,4 +169,17 @@ impl SessionOutput {
             }
         }
     }
+}
+
+/// Passes on the updates that an ACP agent sent before it answered the call which opened the session. As for all
+/// states outside of turns, the agent reports them again after the next start, so they are not recorded.
+pub fn pass_early_updates(
+    early: &EarlyUpdates,
+    agent_session: &str,
+    output: &mut SessionOutput,
+    clients: &mut dyn ClientSinks,
+) {
+    output.with_acp_updates((UpdateTurn::default(), false), None, clients, |_, put| {
+        early.each(agent_session, put);
+    });
 }

@@ -3,7 +3,8 @@
 use crate::agent::connection::Call;
 use crate::client_sink::ClientSinks;
 use crate::cx::Cx;
-use crate::log::Record;
+use crate::log::{Log, Record};
+use crate::profile::Profile;
 use crate::retry::{Attempts, Prompt, RetryConsent};
 use crate::session::conversation::reports::note_begin;
 use crate::session::preamble::Preamble;
@@ -21,9 +22,10 @@ use acpipe_model::error::{Error, ErrorKind, out_of_order};
 use acpipe_model::event::{CallId, StopReason, TurnEnd};
 use acpipe_model::idle_timer::IdleTimer;
 use acpipe_model::limits::Timeout;
-use acpipe_model::prompt_parts::{context_part, parts_for, prompt_parts};
+use acpipe_model::prompt_parts::{context_part, is_slash_command, parts_for, prompt_parts};
 use acpipe_protocol::chunk::Chunk;
-use serde_json::{Value, json};
+use acpipe_protocol::wire::UserMessage;
+use serde_json::{Map, Value, json};
 
 impl Prompting {
     /// Sends a prompt, which begins its turn.
@@ -41,22 +43,16 @@ impl Prompting {
         cx: &mut Cx<'_>,
     ) -> Result<(), Error> {
         let (token, turn_id, caller) = (queued.token, queued.turn_id, queued.caller);
-        let mut p = queued.prompt;
+        let p = queued.prompt;
         if talk.output.log().is_waiting() {
             // A prompt that cannot be written leaves no record.
             talk.write(cx)?;
         }
         let (_, skipped) = prompt_parts(Some(&p.message.parts))?;
-        let late = decisions.late_feedback.clone();
-        let late_parts = late
-            .iter()
-            .map(|words| json!({ "type": "text", "text": words }));
-        let added = late_parts.chain(context_part(&p.context));
-        p.message.parts.splice(0..0, added.collect::<Vec<_>>());
         let message_id = cx.shared.next_id("msg");
         let at = cx.time();
-        let user_id = || message_id.replacen("msg", "user", 1);
-        let message = p.message.into_ui_message(user_id);
+        let late = decisions.late_feedback.clone();
+        let message = message_of_prompt(p.message, &p.context, &late, &message_id, talk)?;
         let (parts, _) = parts_for(cx.agent.spec.protocol, &message)?;
         let request = schema_request(&talk.settings, cx.agent.spec.protocol, &message);
         let call = cx.next_call();
@@ -426,4 +422,42 @@ pub fn set_waiting(talk: &mut Conversation, waits: bool, cx: &mut Cx<'_>) {
         talk.terms
             .show(turn.as_deref(), &mut talk.output, cx.clients);
     }
+}
+
+/// Returns `true` if the log has another message under the id of this one, as after an edit.
+fn is_other_stored(log: &Log, message: &Value) -> Result<bool, Error> {
+    let place = message["id"].as_str().and_then(|id| log.position(id));
+    let Some(place) = place else {
+        return Ok(false);
+    };
+    let stored = log.message(place, Profile::V7)?;
+    Ok(stored.is_some_and(|stored| stored["parts"] != message["parts"]))
+}
+
+/// Returns the message of a prompt as it is sent and stored: with the context and the late feedback of the user.
+fn message_of_prompt(
+    mut message: UserMessage,
+    context: &Map<String, Value>,
+    late: &[String],
+    answer_id: &str,
+    talk: &Conversation,
+) -> Result<Value, Error> {
+    let first = message.parts.first().and_then(|part| part["text"].as_str());
+    // Otherwise the agent would not know the command.
+    let is_command = first.is_some_and(is_slash_command);
+    let late_parts = late
+        .iter()
+        .map(|words| json!({ "type": "text", "text": words }));
+    let added = late_parts.chain(context_part(context, is_command));
+    let place = usize::from(is_command);
+    message
+        .parts
+        .splice(place..place, added.collect::<Vec<_>>());
+    let user_id = || answer_id.replacen("msg", "user", 1);
+    let mut message = message.into_ui_message(user_id);
+    if is_other_stored(talk.output.log(), &message)? {
+        // The answers that are stored belong to the earlier message.
+        message["id"] = user_id().into();
+    }
+    Ok(message)
 }

@@ -92,6 +92,29 @@ fn transient_error_ends_a_turn_that_is_not_to_be_retried() {
 }
 
 #[test]
+fn limit_that_names_its_reset_is_reported_in_the_words_of_the_agent() {
+    let mut t = Fixture::live(all());
+    t.play(&[
+        (
+            PromptRetry("hi"),
+            &["agent session/prompt hi", "chunks start start-step"],
+        ),
+        (
+            Refuse(-32603, "rate_limit: weekly limit reached, resets 4am"),
+            &["hub EndTurnWhenRead"],
+        ),
+        (
+            Read,
+            &[
+                "chunks finish-step message-metadata error",
+                "reply 2 turn error session",
+                "hub Free",
+            ],
+        ),
+    ]);
+}
+
+#[test]
 fn only_errors_of_the_service_are_retried() {
     for (failure, kind) in [
         (Refuse(-32000, "overloaded"), "authRequired"),
