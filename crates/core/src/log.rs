@@ -407,6 +407,7 @@ fn storage_error(what: &str, why: &std::io::Error) -> Error {
         Io::NotFound | Io::StaleNetworkFileHandle => {
             "close the session (session/close) and open it again (session/ensure)"
         }
+        Io::NotADirectory => "remove what is in its place, or use --state-dir or --persist never",
         _ => "check the disk, or use --state-dir or --persist never",
     };
     let message = format!("cannot {what} the session's log: {why}; {advice}");

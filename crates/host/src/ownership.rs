@@ -47,8 +47,27 @@ pub fn make_private(dir: &Path) -> io::Result<()> {
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir)?;
+    builder
+        .create(dir)
+        .map_err(|error| obstructed(dir, error))?;
     check(dir)
+}
+
+/// Returns the reason why a directory cannot be created if something else is in its place.
+fn obstructed(dir: &Path, error: io::Error) -> io::Error {
+    let found = match fs::symlink_metadata(dir) {
+        Ok(found) if error.kind() == ErrorKind::AlreadyExists => found,
+        _ => return error,
+    };
+    let what = if found.is_symlink() {
+        "is a symbolic link that leads to no directory"
+    } else {
+        "is not a directory"
+    };
+    io::Error::new(
+        ErrorKind::NotADirectory,
+        format!("{} {what}", dir.display()),
+    )
 }
 
 /// Checks the owner of a file or directory, and that of the link if the path is one.
@@ -167,6 +186,29 @@ fn is_trusted(owner: u32, user: u32, sudo_user: Option<u32>) -> bool {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn link_or_file_in_place_of_a_directory_is_named() {
+        let parent = std::env::temp_dir().join(format!("acpipe-obstructed-{}", std::process::id()));
+        fs::create_dir_all(&parent).unwrap();
+        let dir = parent.join("archive");
+        std::os::unix::fs::symlink(parent.join("missing"), &dir).unwrap();
+        let error = make_private(&dir).unwrap_err();
+        let want = format!(
+            "{} is a symbolic link that leads to no directory",
+            dir.display()
+        );
+        assert_eq!(error.to_string(), want);
+        fs::remove_file(&dir).unwrap();
+        File::create(&dir).unwrap();
+        let error = make_private(&dir).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("{} is not a directory", dir.display())
+        );
+        fs::remove_dir_all(&parent).unwrap();
+    }
 
     #[test]
     fn files_of_the_user_of_root_and_of_the_caller_of_sudo_are_trusted() {

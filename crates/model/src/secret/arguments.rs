@@ -59,7 +59,7 @@ pub fn shown_words(line: &str) -> String {
 }
 
 /// Returns `true` if the word behind this option is hidden.
-fn takes_value(word: &str) -> bool {
+pub(super) fn takes_value(word: &str) -> bool {
     option_of_pair(word).is_some() || is_secret_option(word)
 }
 
@@ -94,6 +94,25 @@ pub fn shown_line(line: &str) -> String {
         }
         None => HIDDEN.to_owned(),
     }
+}
+
+/// Returns a text in place of a list of arguments as it may be shown; `None` if it has no values. It may have quotes: with an
+/// open one it is hidden as a whole.
+pub(super) fn shown_text(line: &str) -> Option<String> {
+    let shown = shown_words(line);
+    let is_changed = shown != line;
+    if !line.contains(['"', '\'', '\\']) {
+        return is_changed.then_some(shown);
+    }
+    let Some(words) = shlex::split(line) else {
+        return is_changed.then(|| HIDDEN.to_owned());
+    };
+    let split = shown_arguments(&words);
+    if split == words {
+        return is_changed.then_some(shown);
+    }
+    let split = crate::shell_words::join(split.iter().map(String::as_str));
+    Some(shown_words(&split))
 }
 
 /// Returns a word as it may be shown, and the meaning of the word behind it.

@@ -1,7 +1,10 @@
 //! Messages in which what the user typed as an answer stands, which may be a secret that no pattern detects.
 
+mod command_lines;
+mod containers;
+
 use super::names::is_address;
-use super::{HIDDEN, Secrets, names_secret, shown_address, shown_arguments};
+use super::{HIDDEN, Secrets, names_secret, shown_address};
 use memchr::memmem;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
@@ -30,8 +33,36 @@ const RESPONSES: [&str; 9] = [
     "truncated",
 ];
 
-/// Members with an object of answers, or of notes on them, by question.
+/// Members with answers, or with notes on them.
 const ANSWERS: [&str; 2] = ["answers", "annotations"];
+
+/// Members of the annotations of content and tools in ACP and MCP, which are not notes on answers.
+const ANNOTATIONS: [&str; 8] = [
+    "audience",
+    "destructiveHint",
+    "idempotentHint",
+    "lastModified",
+    "openWorldHint",
+    "priority",
+    "readOnlyHint",
+    "title",
+];
+
+/// Types of JSON Schema, by which the description of a value differs from the value.
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+
+/// Members of a schema that describe a value. Others, such as `default`, may hold one.
+const DESCRIPTION: [&str; 9] = [
+    "description",
+    "format",
+    "maxLength",
+    "maximum",
+    "minLength",
+    "minimum",
+    "pattern",
+    "title",
+    "type",
+];
 
 /// Members with values that are passed to agents and MCP servers: an object by name, or a list of names and values.
 const PASSED: [&str; 4] = ["env", "environment", "headers", "set"];
@@ -40,6 +71,9 @@ const PASSED: [&str; 4] = ["env", "environment", "headers", "set"];
 const UNSET: &str = "unset";
 
 const ARGS: &str = "args";
+
+/// Members with a program, or with a whole command line if their value is a list.
+const COMMANDS: [&str; 3] = ["argv", "cmd", "command"];
 
 /// Name in an item of a list of names and values.
 const NAME: &str = "name";
@@ -116,6 +150,7 @@ fn may_hold_members(line: &str) -> bool {
         || line.contains('@')
         || PASSED.iter().any(|name| line.contains(name))
         || line.contains(ARGS)
+        || containers::may_hold_secret(line)
 }
 
 fn may_respond(line: &str, sender: Sender) -> bool {
@@ -130,21 +165,21 @@ fn may_hold_answer(line: &[u8]) -> bool {
 /// Cuts a text that is not JSON where a member with values begins that are always hidden: nothing says where they end.
 fn without_rest(text: Cow<'_, str>, sender: Sender) -> Cow<'_, str> {
     let with_answer = may_hold_answer(text.as_bytes());
-    let answers = [CONTENT].into_iter().chain(ANSWERS);
-    let answers = answers.filter(|_| with_answer);
+    let answers = [CONTENT].into_iter().filter(|_| with_answer);
+    let answers = answers.chain(ANSWERS);
     let responses = [RESULT, ERROR]
         .into_iter()
         .filter(|_| sender == Sender::Client);
     let begins = PASSED
         .into_iter()
-        .chain([UNSET])
+        .chain([UNSET, ARGS])
         .chain(answers)
         .chain(responses);
     let begins = begins.filter_map(|name| {
         let mut found = memmem::find_iter(text.as_bytes(), name);
         found.find_map(|at| beginning_of_values(&text, at, name))
     });
-    match begins.min() {
+    match begins.chain(containers::secret(&text)).min() {
         Some(at) => Cow::Owned(format!("{}{HIDDEN}", &text[..at])),
         None => text,
     }
@@ -262,29 +297,58 @@ fn hide_members(value: &mut Value) -> bool {
             .fold(false, |found, value| hide_members(value) | found),
         Value::Object(members) => {
             let has_action = members.get(ACTION).is_some_and(is_action);
-            let has_answers = members.get(ANSWERS[0]).is_some_and(Value::is_object);
+            let has_answers = members.get(ANSWERS[0]).is_some_and(|value| !is_flat(value));
             members.iter_mut().fold(false, |found, (name, value)| {
                 let is_answer = (has_action && name == CONTENT)
-                    || (has_answers && ANSWERS.contains(&name.as_str()));
-                let is_value = is_text(value) || value.is_number();
+                    || (has_answers && ANSWERS.contains(&name.as_str()))
+                    || (name == ANSWERS[1] && may_annotate_answers(value));
+                let is_value = !is_flat(value) || value.is_number();
                 if is_answer {
                     hide_all(value);
                 } else if names_secret(name) && is_value && value != HIDDEN {
-                    *value = HIDDEN.into();
+                    hide_secret(value);
                 } else if PASSED.contains(&name.as_str()) && !is_flat(value) {
                     hide_passed(value);
-                } else if (name == UNSET && hide_pairs(value))
-                    || (name == ARGS && hide_arguments(value))
-                {
+                } else if name == UNSET && hide_pairs(value) {
                     // The names stay.
                 } else if let Some(shown) = shown_member(name, value) {
                     *value = shown.into();
                 } else {
-                    return hide_members(value) | found;
+                    let is_line =
+                        name == ARGS || (COMMANDS.contains(&name.as_str()) && value.is_array());
+                    let is_hidden = is_line && command_lines::hide(value);
+                    return hide_members(value) | is_hidden | found;
                 }
                 true
             })
         }
+        Value::String(text) => hide_in_text(text),
+        _ => false,
+    }
+}
+
+/// Replaces the values of such members in a text that is itself JSON. Returns `true` if there is any.
+fn hide_in_text(text: &mut String) -> bool {
+    if !text.trim_start().starts_with(['{', '[']) || !may_hold_members(text) {
+        return false;
+    }
+    let Ok(mut value) = serde_json::from_str(text) else {
+        return false;
+    };
+    let is_hidden = hide_all_members(&mut value);
+    if is_hidden {
+        *text = value.to_string();
+    }
+    is_hidden
+}
+
+/// Returns `true` unless these are the annotations of content or of a tool, or a list of those of a text, which have types.
+fn may_annotate_answers(value: &Value) -> bool {
+    match value {
+        Value::Array(values) => !values.iter().all(|value| value["type"].is_string()),
+        Value::Object(members) => !members
+            .keys()
+            .all(|name| ANNOTATIONS.contains(&name.as_str())),
         _ => false,
     }
 }
@@ -301,22 +365,6 @@ fn hide_pairs(value: &mut Value) -> bool {
             None => found,
         }
     })
-}
-
-/// Hides the values in a list of arguments. Returns `true` if there is any.
-fn hide_arguments(value: &mut Value) -> bool {
-    let words: Option<Vec<&str>> = value
-        .as_array()
-        .and_then(|words| words.iter().map(Value::as_str).collect());
-    let Some(words) = words else {
-        return false;
-    };
-    let shown = shown_arguments(&words);
-    let is_hidden = shown != words;
-    if is_hidden {
-        *value = shown.into();
-    }
-    is_hidden
 }
 
 /// Returns `NAME=VALUE` without the value; `None` for a name alone.
@@ -339,7 +387,11 @@ fn is_text(value: &Value) -> bool {
 }
 
 fn is_flat(value: &Value) -> bool {
-    !value.is_object() && !value.is_array() && !is_text(value)
+    !is_nested(value) && !is_text(value)
+}
+
+fn is_nested(value: &Value) -> bool {
+    value.is_object() || value.is_array()
 }
 
 fn hide_all(value: &mut Value) {
@@ -348,6 +400,19 @@ fn hide_all(value: &mut Value) {
         Value::Object(members) => members.values_mut().for_each(hide_all),
         Value::String(_) | Value::Number(_) => *value = HIDDEN.into(),
         Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// Replaces the value of a member with the name of a secret. The description of such a value in a schema stays.
+fn hide_secret(value: &mut Value) {
+    let kind = value["type"].as_str();
+    let is_schema = kind.is_some_and(|kind| TYPES.contains(&kind));
+    match value {
+        Value::Object(members) if is_schema => members
+            .iter_mut()
+            .filter(|(name, value)| !DESCRIPTION.contains(&name.as_str()) || is_nested(value))
+            .for_each(|(_, value)| hide_all(value)),
+        value => hide_all(value),
     }
 }
 

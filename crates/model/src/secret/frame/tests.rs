@@ -192,3 +192,87 @@ fn members_of_logged_frames_are_hidden() {
         assert_eq!(without_members(line), want);
     }
 }
+
+#[test]
+fn lists_and_objects_in_members_with_names_of_secrets_are_hidden() {
+    let secrets = Secrets::default();
+    for (line, want) in [
+        (
+            r#"{"apiKey":["a",{"b":5}]}"#,
+            r#"{"apiKey":["[hidden]",{"b":"[hidden]"}]}"#,
+        ),
+        (
+            r#"{"password" : {"value":"a","ok":true}}"#,
+            r#"{"password":{"value":"[hidden]","ok":true}}"#,
+        ),
+        (r#"{"DB_PASS":[1234]}"#, r#"{"DB_PASS":["[hidden]"]}"#),
+        (r#"{"api\u004bey":["a"]}"#, r#"{"apiKey":["[hidden]"]}"#),
+        (
+            r#"{"answers":["a",3]}"#,
+            r#"{"answers":["[hidden]","[hidden]"]}"#,
+        ),
+        (
+            r#"{"answers":[{"q":"x","a":"a"}],"annotations":["a"]}"#,
+            r#"{"answers":[{"q":"[hidden]","a":"[hidden]"}],"annotations":["[hidden]"]}"#,
+        ),
+        (
+            r#"{"annotations":[{"notes":"a"}]}"#,
+            r#"{"annotations":[{"notes":"[hidden]"}]}"#,
+        ),
+        (
+            r#"{"annotations":{"q":"a"}}"#,
+            r#"{"annotations":{"q":"[hidden]"}}"#,
+        ),
+        (
+            r#"{"annotations":{"audience":["user"],"priority":1}}"#,
+            r#"{"annotations":{"audience":["user"],"priority":1}}"#,
+        ),
+        (
+            r#"{"annotations":[{"type":"url_citation","url":"b"}]}"#,
+            r#"{"annotations":[{"type":"url_citation","url":"b"}]}"#,
+        ),
+        (
+            r#"{"properties":{"password":{"type":"string","title":"b","minLength":4,"default":"a"}}}"#,
+            r#"{"properties":{"password":{"type":"string","title":"b","minLength":4,"default":"[hidden]"}}}"#,
+        ),
+        (
+            r#"{"password":{"type":"string","title":{"value":"a"}}}"#,
+            r#"{"password":{"type":"string","title":{"value":"[hidden]"}}}"#,
+        ),
+        (r#"{"apiKey":["a","#, r#"{"apiKey":[hidden]"#),
+        (r#"{"args":["-e","N=a","#, r#"{"args":[hidden]"#),
+        (
+            r#"{"tokens":[1,2],"keys":["b"]}"#,
+            r#"{"tokens":[1,2],"keys":["b"]}"#,
+        ),
+    ] {
+        let read = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+        let recorded = hide_in_frame(&secrets, line, Sender::Other);
+        assert_eq!(read(&recorded), read(want), "{line}");
+        assert_eq!(read(&without_members(line)), read(want), "{line}");
+    }
+}
+
+#[test]
+fn members_of_json_in_a_text_are_hidden() {
+    for (text, want) in [
+        (
+            r#"[{"name":"m","env":[{"name":"K","value":"a"}]}]"#,
+            r#"[{"name":"m","env":[{"name":"K","value":"[hidden]"}]}]"#,
+        ),
+        (
+            r#" {"set":{"K":"a"},"args":["--token","a",80]}"#,
+            r#"{"set":{"K":"[hidden]"},"args":["--token","[hidden]",80]}"#,
+        ),
+        (
+            r#"{"params":"{\"apiKey\":[\"a\"]}"}"#,
+            r#"{"params":"{\"apiKey\":[\"[hidden]\"]}"}"#,
+        ),
+        (r#"{ "environment": "" }"#, r#"{ "environment": "" }"#),
+        ("{ env: [b] }", "{ env: [b] }"),
+    ] {
+        let frame = serde_json::json!({"mcpServers": text}).to_string();
+        let shown: Value = serde_json::from_str(&without_members(&frame)).unwrap();
+        assert_eq!(shown["mcpServers"], want);
+    }
+}
