@@ -9,7 +9,7 @@ mod face;
 mod setup;
 
 use access::{Admission, admit};
-use acpipe_core::client::{ClientId, Reply, Token};
+use acpipe_core::client::{ClientId, Token};
 use acpipe_core::client_sink::{ClientSink, ClientSinks};
 use acpipe_host::{ClientAction, ClientConnection, ConnectionEvent, ConnectionNews, Interrupt};
 use acpipe_model::error::Error;
@@ -139,13 +139,6 @@ impl ClientSinks for Connections {
         Some(self.client(client)?.face.sink())
     }
 
-    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
-        if let Some(client) = self.client(token.client) {
-            let own = client.face.own_token(token);
-            client.face.sink().reply(own, answer);
-        }
-    }
-
     fn is_client_full(&mut self, client: ClientId) -> bool {
         let client = self.all.get(&client);
         client.is_some_and(|client| client.face.sink_ref().is_full())
@@ -247,7 +240,7 @@ impl Drop for Connections {
 mod tests {
     use super::*;
     use crate::cli::acp::client::FaceSettings;
-    use acpipe_core::client::Command;
+    use acpipe_core::client::{Command, Reply};
     use acpipe_core::client_sink::ChunkAddress;
     use acpipe_host::{ClientChannel, Connector, FULL, connections};
     use acpipe_model::acp_client::AcpCommand;
@@ -370,6 +363,25 @@ mod tests {
         output.extend(connection.output.next().await.unwrap());
         let output = String::from_utf8(output).unwrap();
         assert!(output.contains(r#""id":2,"error""#), "{output}");
+    }
+
+    #[tokio::test]
+    async fn reply_that_the_hub_kept_for_a_lagging_client_reaches_its_call() {
+        let (connector, mut events, mut clients) = loop_of_connections();
+        let mut connection = open(&connector, ClientFace::Neutral, ClientAccess::Full).await;
+        clients.input(events.recv().await.unwrap());
+        let call = br#"{"jsonrpc":"2.0","id":7,"method":"agent/list"}"#;
+        connection.input.message(call.to_vec()).await.unwrap();
+        clients.input(events.recv().await.unwrap());
+        let Some(ClientAction::Command(token, _)) = clients.next_action() else {
+            panic!("no call");
+        };
+        assert_eq!(token.client, connection.input.id());
+        let sink = clients.sink(token.client).unwrap();
+        sink.reply(token, Ok(Reply::Done(Done::default())));
+        clients.take_output(&mut Vec::new());
+        let output = String::from_utf8(connection.output.next().await.unwrap()).unwrap();
+        assert!(output.contains(r#""id":7,"result""#), "{output}");
     }
 
     #[tokio::test]

@@ -3,7 +3,6 @@
 use super::setup::ClientFace;
 use crate::cli::acp::client::AcpConnection;
 use crate::cli::rpc::RpcClient;
-use acpipe_core::client::Token;
 use acpipe_core::client_sink::ClientSink;
 #[cfg(any(feature = "listen", test))]
 use acpipe_core::methods::learn_secrets;
@@ -83,11 +82,6 @@ impl Face {
 
     pub(super) fn sink_ref(&self) -> &dyn ClientSink {
         written!(self, written => written.face.as_ref(), direct => &direct.sink)
-    }
-
-    /// Returns a token of the client as the face knows it.
-    pub(super) fn own_token(&self, token: Token) -> Token {
-        written!(self, _written => Token::first(token.call), _direct => token)
     }
 
     pub(super) fn input(&mut self, input: ClientInput) {

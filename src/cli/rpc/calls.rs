@@ -26,11 +26,11 @@ impl CallOrigin {
     }
 }
 
-/// Open calls by token.
+/// Open calls by number: the loop knows the client by its own id.
 #[derive(Default)]
 pub struct CallOrigins {
     last_token: u64,
-    open: HashMap<Token, CallOrigin>,
+    open: HashMap<u64, CallOrigin>,
     id_bytes: usize,
 }
 
@@ -49,13 +49,13 @@ impl CallOrigins {
         self.last_token += 1;
         let token = Token::first(self.last_token);
         self.id_bytes += caller.id_size();
-        self.open.insert(token, caller);
+        self.open.insert(token.call, caller);
         token
     }
 
     /// Removes a call that is being answered.
     pub fn close(&mut self, token: Token) -> Option<CallOrigin> {
-        let caller = self.open.remove(&token)?;
+        let caller = self.open.remove(&token.call)?;
         self.id_bytes -= caller.id_size();
         Some(caller)
     }
