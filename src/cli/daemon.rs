@@ -45,7 +45,7 @@ use std::path::{Path, PathBuf};
 /// Runs the subcommand and returns the exit code.
 pub async fn daemon(args: DaemonArgs, secrets: Secrets) -> anyhow::Result<u8> {
     match args.verb {
-        DaemonVerb::Run(args) => return serve::serve_daemon(args, secrets).await,
+        DaemonVerb::Run(args) => return Box::pin(serve::serve_daemon(args, secrets)).await,
         DaemonVerb::Start(args) => start_daemon(&args).await?,
         DaemonVerb::Restart(args) => restart::restart(&args, &secrets).await?,
         DaemonVerb::Stop(place) => {
