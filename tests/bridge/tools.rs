@@ -63,7 +63,7 @@ fn complete_tool_call_has_all_chunks() {
     );
     assert_eq!(
         s["toolResults"],
-        json!([{"callId": "t1", "result": "a\nb", "isError": false}])
+        json!([{"name": "bash", "callId": "t1", "result": "a\nb", "isError": false}])
     );
     assert_eq!(s["toolsUsed"], json!(["bash"]));
     let activity = json!({"toolName": "bash", "description": "List files"});

@@ -8,6 +8,7 @@ mod stdio;
 use super::command_line::ClientCommand;
 use super::connect::{DaemonConnection, Refused, connect_client, connect_running};
 use super::hello::SessionOrigin;
+use crate::cli::print_note;
 use acpipe_json::frame::{ClientFrame, ClientFrames};
 use acpipe_model::error::{Error, ErrorKind};
 use bytes::BytesMut;
@@ -146,7 +147,8 @@ enum RelayEvent {
 impl Relay {
     async fn run(&mut self) -> anyhow::Result<()> {
         loop {
-            let is_over = self.pipes.is_ended() || self.client.is_leaving();
+            let client = &self.client;
+            let is_over = self.pipes.is_ended() || client.is_leaving() || !client.can_continue();
             if self.link.is_none() && is_over {
                 self.pipes.finish(std::mem::take(&mut self.output)).await?;
                 return Ok(());
@@ -255,6 +257,13 @@ impl Relay {
             return;
         }
         self.client.lost(&mut self.output);
+        if !self.client.can_continue() {
+            print_note(
+                "the daemon ended, and the next one would not know the agent, options, MCP servers or variables that this \
+                 program named; start the program again",
+            );
+            return;
+        }
         let now = Instant::now();
         self.reconnection = Some(RelayReconnection {
             since: now,

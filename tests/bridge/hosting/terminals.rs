@@ -74,7 +74,7 @@ fn terminal_output_is_the_result_of_a_tool_without_one() {
         let (_, turn) = TestProject::new().answers(&[], &steps);
         assert_eq!(
             turn.summary["toolResults"],
-            json!([{"callId": "t", "result": result, "isError": is_error}]),
+            json!([{"name": "execute", "callId": "t", "result": result, "isError": is_error}]),
             "{steps:?}"
         );
         let outputs = turn.of("tool-output-available");

@@ -65,6 +65,15 @@ const REPEATED_OF_ACP: &[&str] = &[
     "session/set_model",
 ];
 
+/// Calls by which a client says something that holds for it.
+const BINDING: &[&str] = &[
+    "agent/authenticate",
+    "agent/register",
+    "agent/updateEnvironment",
+    "session/create",
+    "session/ensure",
+];
+
 impl RelayFace {
     /// Returns `true` if an open call is made again at another daemon.
     pub fn repeats(self, method: &str) -> bool {
@@ -72,6 +81,25 @@ impl RelayFace {
             Self::Neutral => REPEATED.contains(&method),
             Self::Acp => REPEATED_OF_ACP.contains(&method),
         }
+    }
+
+    /// Returns `true` if a successful call says something that holds for the client, and that it does not say again to
+    /// another daemon: what the agent may do there would differ without a word.
+    pub fn binds(self, method: &str, params: &Value) -> bool {
+        let names = |member: &str| match &params[member] {
+            Value::Null => false,
+            Value::Object(members) => !members.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            _ => true,
+        };
+        let opens = matches!(method, "session/ensure" | "session/create");
+        self.may_bind(method)
+            && (!opens || ["agent", "options", "mcpServers"].into_iter().any(names))
+    }
+
+    /// Returns `true` if a call of this method [binds](Self::binds) with some parameters.
+    pub fn may_bind(self, method: &str) -> bool {
+        self == Self::Neutral && BINDING.contains(&method)
     }
 
     /// Returns the method and the parameters of the call by which a session is followed.

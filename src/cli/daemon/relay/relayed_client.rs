@@ -80,6 +80,8 @@ pub struct RelayedClient {
     last_turn: u64,
     /// `true` after `shutdown`.
     is_leaving: bool,
+    /// `true` if the client has said something that another daemon would not know.
+    is_bound: bool,
 }
 
 impl RelayedClient {
@@ -99,12 +101,18 @@ impl RelayedClient {
             turn_prefix: format!("turn-{:x}", random_number()),
             last_turn: 0,
             is_leaving: false,
+            is_bound: false,
         }
     }
 
     /// Returns `true` if the client has asked for its end.
     pub fn is_leaving(&self) -> bool {
         self.is_leaving
+    }
+
+    /// Returns `true` if another daemon can continue for the client under the same terms.
+    pub fn can_continue(&self) -> bool {
+        !self.is_bound
     }
 
     /// Returns `true` if something waits for a daemon.
@@ -245,7 +253,11 @@ impl RelayedClient {
         let can_repeat = |call: &mut RelayedCall| {
             !call.is_in_batch && (!call.is_sent || face.repeats(&call.method))
         };
-        let kept: Vec<RelayedCall> = self.calls.extract_if(.., can_repeat).collect();
+        let kept: Vec<RelayedCall> = if self.is_bound {
+            Vec::new()
+        } else {
+            self.calls.extract_if(.., can_repeat).collect()
+        };
         self.fail_all(&Error::new(ErrorKind::AgentExited, LOST), out);
         self.calls = kept;
     }
@@ -392,6 +404,8 @@ impl RelayedClient {
         };
         for message in messages {
             if let Ok(Message::Request { id, method, .. }) = rpc::parse(message.get()) {
+                // The parameters of a batch are not kept.
+                self.is_bound |= self.face.may_bind(&method);
                 self.calls.push(RelayedCall {
                     id: id.to_owned(),
                     method: method.into_owned(),
@@ -427,6 +441,7 @@ impl RelayedClient {
             }
             method => {
                 let given = params.map_or(Value::Null, value);
+                self.is_bound |= self.face.binds(method, &given);
                 match self.face.change(method, &given, &value(result)) {
                     SessionChange::None => {}
                     SessionChange::Leaves(id) => drop(self.sessions.remove(&id)),

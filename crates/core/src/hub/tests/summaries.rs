@@ -449,7 +449,7 @@ fn tool_calls_of_every_shape_have_their_result() {
         assert_eq!(json!(turn.tool_types()), row[1], "{row}");
         let calls = json!([{"name": row[2], "arguments": row[3], "callId": id}]);
         assert_eq!(s["toolCalls"], calls, "{row}");
-        let results = json!([{"callId": id, "result": row[4], "isError": row[5]}]);
+        let results = json!([{"name": row[2], "callId": id, "result": row[4], "isError": row[5]}]);
         assert_eq!(s["toolResults"], results, "{row}");
         assert_eq!(s["isError"], false, "{row}");
     }
@@ -470,9 +470,9 @@ fn parallel_and_open_calls_stay_separate() {
     ];
     let turn = play(&mut session(), "go", &updates, &stop("end_turn"));
     let results = json!([
-        {"callId": "a", "result": "A!", "isError": false},
-        {"callId": "b", "result": "B!", "isError": false},
-        {"callId": "c", "result": "C!", "isError": true},
+        {"name": "A", "callId": "a", "result": "A!", "isError": false},
+        {"name": "B", "callId": "b", "result": "B!", "isError": false},
+        {"name": "A", "callId": "c", "result": "C!", "isError": true},
     ]);
     assert_eq!(turn.summary["toolResults"], results);
     assert_eq!(turn.summary["toolsUsed"], json!(["A", "B"]));

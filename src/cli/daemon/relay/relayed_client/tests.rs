@@ -220,3 +220,26 @@ fn editor_follows_its_sessions_without_a_replay() {
     );
     assert_eq!(restored[1]["params"], two);
 }
+
+#[test]
+fn client_that_named_what_another_daemon_does_not_know_is_not_continued() {
+    for (method, params) in [
+        (
+            "session/ensure",
+            json!({"sessionId": "s", "options": {"disallowedTools": ["x"]}}),
+        ),
+        ("session/ensure", json!({"sessionId": "s", "agent": "a"})),
+        ("session/create", json!({"mcpServers": [{}]})),
+        ("agent/register", json!({"agent": "a"})),
+        ("agent/updateEnvironment", json!({"set": {"A": "b"}})),
+    ] {
+        let mut client = following();
+        assert!(client.can_continue());
+        sent(&mut client, &call(4, method, params));
+        received(&mut client, &result(4, json!({"sessionId": "s"})));
+        assert!(!client.can_continue(), "{method}");
+        sent(&mut client, &call(5, "session/list", json!({})));
+        let (shown, _) = next_daemon(&mut client);
+        assert_eq!(shown[0]["error"]["data"]["kind"], "agentExited", "{method}");
+    }
+}
