@@ -155,8 +155,9 @@ pub fn screen(text: &str) -> String {
         let usual = ["> go", "acpipe: /help lists", "acpipe: continue with"];
         matches!(line, "" | ">") || usual.iter().any(|text| line.starts_with(text))
     };
+    // Log lines come at any time, also behind text whose line has not ended.
+    let plain = plain.replace("WARN ", "\nWARN ");
     let lines = plain.lines().map(str::trim).filter(|line| !is_usual(line));
-    // Log lines come at any time.
     let (logged, shown): (Vec<&str>, Vec<&str>) = lines.partition(|line| line.starts_with("WARN "));
     let lines = shown.into_iter().chain(logged);
     lines
