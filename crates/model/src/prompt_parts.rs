@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-/// Returns `true` if a prompt begins with a slash command, which agents know by the first text block. A path is none.
+/// Returns `true` if a text begins with a slash command. A path, such as `/usr/bin`, is not a command.
 #[must_use]
 pub fn is_slash_command(text: &str) -> bool {
     let word = text.split_whitespace().next();

@@ -11,7 +11,7 @@ pub struct Situation {
     pub script: Option<Value>,
     /// Value of `--permissions`.
     pub permissions: &'static str,
-    /// Whether the agent starts and opens a session.
+    /// `true` if the agent starts and opens a session.
     pub starts: bool,
     /// Texts that a terminal shows when it asks, and the keys that answer.
     pub questions: &'static [(&'static str, &'static str)],

@@ -1,11 +1,9 @@
 //! Output of one connection, between the loop and the task that sends it.
 
+use crate::direct_client::BEHIND;
 use crate::output::{FULL, Pressure};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
-
-/// Number of unread bytes above which a client is behind.
-const BEHIND: usize = FULL / 4;
 
 /// Number of unread bytes behind which no more is queued and the connection is closed: replies and notifications
 /// cannot be left out, so a client that never reads would otherwise use memory without limit. Output of any size is
