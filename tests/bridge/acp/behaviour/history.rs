@@ -2,7 +2,7 @@
 
 use super::editor::{Editor, everything};
 use crate::harness::steps::{end, say};
-use crate::harness::{FAKE_AGENT, World};
+use crate::harness::{FAKE_AGENT, World, await_calls};
 use serde_json::{Value, json};
 
 /// Returns the texts of the prompts among these lines.
@@ -93,7 +93,8 @@ fn prompt_of_a_killed_turn_is_loaded_once() {
 fn prompt_of_a_turn_that_was_killed_before_any_update_is_loaded_once() {
     loads_the_cut_prompt_once(&[json!({"hang": true})], |editor, session| {
         editor.send_prompt(session, "one");
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        // A prompt is stored before it is sent.
+        await_calls(&editor.world, "session/prompt", 1);
     });
 }
 
