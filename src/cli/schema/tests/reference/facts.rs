@@ -129,7 +129,7 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "limits",
         "| 64 KiB; 2 KiB if several agents share stdout | chunks are",
-        "crates/host/src/connections/output.rs",
+        "crates/host/src/direct_client.rs",
         "FULL / 4",
     ),
     (
