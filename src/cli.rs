@@ -38,6 +38,7 @@ mod serve;
 mod sessions;
 mod styles;
 mod telemetry;
+mod terminal;
 mod trace;
 
 use acpipe_core::agent_definition::AgentDefinition;
@@ -324,10 +325,20 @@ fn load_args<'a>(agent: &'a AgentArgs, cwd: &'a str, state: Option<&'a Path>) ->
     }
 }
 
+/// Returns the time in milliseconds since 1970.
+fn now_millis() -> u128 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| now.as_millis())
+}
+
+/// Returns a hexadecimal text that no other process of this machine has, for one that started at this time.
+fn unique(started: u128) -> String {
+    format!("{started:x}{:x}", std::process::id())
+}
+
 /// Builds settings with default values for everything but the policy, and the demo agent.
 fn plain_settings(cwd: String, policy: Policy) -> anyhow::Result<Settings> {
-    let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let started = started.map_or(0, |d| d.as_millis());
+    let started = now_millis();
     let own_program = own_program()?;
     let demo = AgentSpec {
         command: own_program.clone(),
@@ -349,7 +360,7 @@ fn plain_settings(cwd: String, policy: Policy) -> anyhow::Result<Settings> {
         policy,
         profile: Profile::default(),
         cwd,
-        id_prefix: format!("{started:x}{:x}", std::process::id()),
+        id_prefix: unique(started),
         request_seed: acpipe_host::random_number(),
         clock: (Instant::now(), i64::try_from(started).unwrap_or(i64::MAX)),
         idle_after: None,

@@ -1,24 +1,29 @@
 //! `acpipe attach`: follows a session of the daemon in a terminal, and controls it.
 
 pub mod args;
-mod attach_client;
-pub mod early_prompts;
-pub mod participants;
-mod target;
-pub mod turn_step;
 
 use super::daemon::connect_follower;
 use super::remote_hub::DaemonHub;
+use super::run::prompt::RunPrompt;
 use super::run::questions::TerminalQuestions;
+use super::run::recorder::RunRecorder;
 use super::run::view::RunView;
 use super::sessions::{directory, find};
-use super::{UsageError, state_dir};
-use acpipe_host::{TerminalThread, drive_remote, stored};
+use super::terminal::calls::{PromptOptions, Steps};
+use super::terminal::target::AttachTarget;
+use super::terminal::task::{Follow, TerminalTask};
+use super::terminal::terminal_client::TerminalClient;
+use super::terminal::terminal_session::{Continuation, TerminalSession};
+use super::terminal::turn_output::TurnOutput;
+use super::terminal::{QUEUE, open_questions};
+use super::{UsageError, now_millis, state_dir, unique};
+use acpipe_host::{drive_remote, stored};
 use acpipe_model::error::{Error, ErrorKind};
+use acpipe_protocol::wire::Role;
 use args::{FollowArgs, FollowFormat};
-use attach_client::AttachClient;
 use std::io::IsTerminal as _;
-use target::AttachTarget;
+use std::path::PathBuf;
+use tokio::sync::mpsc;
 
 /// Follows a session until the user detaches. Returns the exit code.
 pub async fn attach(args: FollowArgs) -> anyhow::Result<u8> {
@@ -40,17 +45,64 @@ pub async fn attach(args: FollowArgs) -> anyhow::Result<u8> {
                        --daemon`";
         return Err(Error::new(ErrorKind::SessionNotFound, message).into());
     };
-    let is_interactive = std::io::stdin().is_terminal();
-    let (terminal, typed) = is_interactive
-        .then(|| TerminalThread::open(true))
-        .flatten()
-        .unzip();
-    let questions = TerminalQuestions::new(terminal);
-    let view = RunView::new(args.output.into(), false, args.raw);
-    let mut client = AttachClient::new(target, state, questions, view, &args);
     let mut hub = DaemonHub::new("acpipe attach");
-    drive_remote(connection.stream, &mut hub, &mut client, typed).await?;
+    let (inputs, input) = mpsc::channel(QUEUE);
+    let typing = open_questions(std::io::stdin().is_terminal(), inputs);
+    let mut client = client(&args, target, state, typing);
+    // Without a terminal there is no input, and none that ends.
+    let input = client.reads_lines().then_some(input);
+    drive_remote(connection.stream, &mut hub, &mut client, input).await?;
     Ok(client.exit_code())
+}
+
+/// Creates the client; the user's lines are read if there is a terminal to type at.
+pub fn client(
+    args: &FollowArgs,
+    target: AttachTarget,
+    state: PathBuf,
+    questions: TerminalQuestions,
+) -> TerminalClient {
+    let role = if args.read_only {
+        Role::Observer
+    } else {
+        Role::Controller
+    };
+    let follow = Follow {
+        target,
+        last: args.last,
+        role,
+        reads_lines: questions.has_terminal(),
+        is_ensured: false,
+    };
+    let session = TerminalSession {
+        id: String::new(),
+        cwd: None,
+        is_joining: true,
+        agent: None,
+        options: Box::default(),
+        terms: PromptOptions {
+            retry: true,
+            max_time: None,
+            run: None,
+        },
+        steps: Steps::default(),
+        context: Box::default(),
+        continuation: Continuation::Daemon,
+        state: Some(state),
+        unique: unique(now_millis()),
+        turns: 0,
+        turn: String::new(),
+        former: 0,
+    };
+    let view = RunView::new(args.output.into(), false, args.raw);
+    TerminalClient::new(
+        TerminalTask::Follow(follow),
+        session,
+        RunPrompt::of_text(String::new()),
+        questions,
+        None,
+        TurnOutput::new(view, RunRecorder::default()),
+    )
 }
 
 /// Refuses options that have no effect with the output format.

@@ -2,7 +2,6 @@
 
 mod agui_lines;
 mod answer;
-pub mod calls;
 mod notices;
 pub mod outcome;
 mod plans;
@@ -11,13 +10,10 @@ pub mod questions;
 pub mod receipt_notes;
 pub mod recorder;
 mod refusals;
-mod run_client;
 pub mod run_hub;
-mod run_limit;
 pub mod run_session;
 pub mod saved_files;
 mod streams;
-pub mod turn_output;
 mod unstored;
 pub mod view;
 
@@ -28,22 +24,24 @@ use super::daemon::DaemonUse;
 use super::record::Recording;
 use super::screen::{ScreenContent, to_stdout};
 use super::telemetry::Telemetry;
+use super::terminal::calls::{PromptOptions, Steps};
+use super::terminal::run_limit::RunLimit;
+use super::terminal::task::TerminalTask;
+use super::terminal::terminal_client::TerminalClient;
+use super::terminal::terminal_session::{Continuation, TerminalSession};
+use super::terminal::turn_output::TurnOutput;
+use super::terminal::{QUEUE, open_questions};
+use super::{persists, state_dir};
 use acpipe_core::session::unstarted_summary;
-use acpipe_host::TerminalThread;
 use acpipe_model::error::Error;
 use acpipe_model::secret::Secrets;
-use calls::{PromptOptions, Steps};
 use clap::ValueEnum as _;
 use prompt::RunPrompt;
-use questions::TerminalQuestions;
 use recorder::RunRecorder;
-use run_client::RunClient;
 use run_hub::{OwnHubSetup, RunHub};
-use run_limit::RunLimit;
 use run_session::RunSession;
 use serde_json::Value;
-use std::time::Duration;
-use turn_output::TurnOutput;
+use tokio::sync::mpsc;
 use view::RunView;
 
 pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
@@ -72,41 +70,72 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
         Ok(prepared) => prepared,
         Err(error) => return report_unstarted(&args, error, limit, &mut view),
     };
-    let RunSession {
-        settings,
-        session,
-        origin,
-    } = found;
-    let turn = format!("turn-{}", settings.id_prefix);
     let terms = PromptOptions {
         retry: !args.no_retry,
         max_time: args.max_time.0,
-        elapsed: Duration::ZERO,
+        run: Some(limit),
     };
-    let options = &settings.default_agent.spec.options;
-    let may_ask = settings.policy.may_ask(options);
-    let (terminal, typed) = TerminalThread::open(may_ask).unzip();
-    let questions = TerminalQuestions::new(terminal);
-    let output = TurnOutput::new(view, RunRecorder::new(recording.recorder()));
-    let mut client = RunClient::new(prompt, session, turn, (terms, limit), questions, output);
-    // Options of the command line override those of a stored session.
-    *client.options = settings.default_agent.spec.options.clone();
-    let context = args.context.into_iter();
-    let context = context.map(|(name, value)| (name, Value::from(value)));
-    *client.context = context.collect();
-    client.cwd.clone_from(&settings.cwd);
-    let names_agent = args.agent.names_agent();
-    client.steps = Steps::new(&settings.default_agent, origin.cwd.is_some());
-    client.agent = names_agent.then(|| settings.default_agent.name.clone());
-    client.is_joining = matches!(hub, RunHub::Daemon(..)) && origin.cwd.is_some();
+    let session = terminal_session(&args, &found, &hub, terms)?;
+    let may_ask = found.settings.policy.may_ask(&session.options);
+    let (inputs, input) = mpsc::channel(QUEUE);
+    let mut client = TerminalClient::new(
+        TerminalTask::Turn,
+        session,
+        prompt,
+        open_questions(may_ask, inputs),
+        None,
+        TurnOutput::new(view, RunRecorder::new(recording.recorder())),
+    );
     let own = OwnHubSetup {
-        settings,
+        settings: found.settings,
         args: &args.agent,
         recorder: recording.recorder(),
         telemetry,
     };
-    hub.drive(&mut client, typed, own).await?;
+    hub.drive(&mut client, input, own).await?;
     Ok(client.exit_code())
+}
+
+/// Returns the session of a run or a chat, for its client.
+///
+/// # Errors
+/// The state directory cannot be used.
+pub fn terminal_session(
+    args: &RunArgs,
+    found: &RunSession,
+    hub: &RunHub,
+    terms: PromptOptions,
+) -> anyhow::Result<TerminalSession> {
+    let settings = &found.settings;
+    let agent = &settings.default_agent;
+    let is_stored = persists(&args.agent.store)? && !args.ephemeral;
+    let is_restored = found.origin.cwd.is_some();
+    let is_shared = matches!(hub, RunHub::Daemon(..));
+    let context = args.context.iter();
+    let context = context.map(|(name, value)| (name.clone(), Value::from(value.clone())));
+    Ok(TerminalSession {
+        id: found.session.clone(),
+        cwd: Some(settings.cwd.clone()),
+        is_joining: is_shared && is_restored,
+        agent: args.agent.names_agent().then(|| agent.name.clone()),
+        // Options of the command line override those of a stored session.
+        options: Box::new(agent.spec.options.clone()),
+        terms,
+        steps: Steps::new(agent, is_restored),
+        context: Box::new(context.collect()),
+        continuation: match is_shared {
+            true => Continuation::Daemon,
+            false if is_stored => Continuation::Stored,
+            false => Continuation::Impossible,
+        },
+        state: is_stored
+            .then(|| state_dir(&args.agent.store.place))
+            .transpose()?,
+        unique: settings.id_prefix.clone(),
+        turns: 0,
+        turn: String::new(),
+        former: 0,
+    })
 }
 
 /// Refuses options that have no effect with the output format.

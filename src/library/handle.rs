@@ -79,10 +79,10 @@ impl HubHandle {
         let _ = has_ended.wait_for(|has_ended| *has_ended).await;
     }
 
-    /// Returns a new id for a turn.
+    /// Returns a new id for a turn. The hub, which has the same prefix, names background turns otherwise.
     pub fn new_turn(&self) -> String {
         let number = self.turns.fetch_add(1, Ordering::Relaxed);
-        format!("turn-{}-{number}", self.id_prefix)
+        format!("turn-app-{}-{number}", self.id_prefix)
     }
 
     async fn send(&self, call: HandleCall) -> Result<()> {

@@ -7,9 +7,12 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(
     after_help = "At a terminal, a line is sent as a prompt; it is queued while a turn runs. Lines that acpipe handles:\n  \
-        /cancel   cancel the running turn\n  \
-        /detach   leave the session\n  \
-        /help     show these lines\n\n\
+        /attach FILE    attach a file to the next prompt\n  \
+        /cancel         cancel the running turn\n  \
+        /detach         leave the session\n  \
+        /help           list the commands, also those of the agent\n  \
+        /mode [NAME]    show the agent's modes, or choose one\n  \
+        /model [NAME]   show the agent's models, or choose one\n\n\
         Ctrl-C cancels the running turn; without a turn, or a second time, it detaches, and so does Ctrl-D. A session and \
         its turn go on after that. Without a terminal on stdin, attach ends with the running turn."
 )]

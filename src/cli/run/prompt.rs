@@ -1,8 +1,8 @@
 //! Prompt of a run: arguments, files, stdin and attachments.
 
-use super::run_limit::RunLimit;
 use crate::cli::UsageError;
 use crate::cli::args::RunArgs;
+use crate::cli::terminal::run_limit::RunLimit;
 use acpipe_protocol::wire::{AgentCapabilities, UserMessage};
 use anyhow::Context as _;
 use base64::Engine as _;

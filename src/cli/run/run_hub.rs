@@ -6,13 +6,13 @@ use crate::cli::args::{AgentArgs, RunArgs};
 use crate::cli::daemon::{DaemonUse, live_sessions};
 use crate::cli::remote_hub::{DaemonHub, Reconnect};
 use crate::cli::telemetry::Telemetry;
+use crate::cli::terminal::input::TerminalInput;
+use crate::cli::terminal::terminal_client::TerminalClient;
 use crate::cli::{launch, state_dir};
-use acpipe_core::client_sink::ClientSink;
 use acpipe_core::hub::{Hub, Settings};
 use acpipe_core::store::Store;
 use acpipe_host::{
-    ClientConnection, InProcessAgents, LoopOwner, LoopSetup, Recorder, StoreEvents, drive,
-    drive_remote,
+    InProcessAgents, LoopOwner, LoopSetup, Recorder, StoreEvents, drive, drive_remote,
 };
 use acpipe_model::error::{Error, ErrorKind};
 use acpipe_model::secret::Secrets;
@@ -68,12 +68,13 @@ impl RunHub {
     }
 
     /// Runs the hub with this client until one of them ends.
-    pub async fn drive<C: ClientConnection + ClientSink>(
+    pub async fn drive(
         self,
-        client: &mut C,
-        input: Option<mpsc::Receiver<C::Input>>,
+        client: &mut TerminalClient,
+        input: mpsc::Receiver<TerminalInput>,
         own: OwnHubSetup<'_>,
     ) -> std::io::Result<()> {
+        let input = Some(input);
         let (store, stored) = match self {
             Self::Daemon(stream, reconnect) => {
                 let mut hub = DaemonHub::new("acpipe run").reconnecting(reconnect);

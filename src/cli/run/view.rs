@@ -33,7 +33,7 @@ pub(super) const ACTIVITY: usize = 200;
 
 /// Formatted output of one run.
 pub struct RunView {
-    pub(super) format: Format,
+    pub format: Format,
     pub(super) quiet: bool,
     streams: Streams,
     /// Abilities of stdout; at a terminal, control sequences of the agent are removed.

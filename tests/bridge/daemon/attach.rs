@@ -121,7 +121,7 @@ fn user_at_the_terminal_prompts_and_answers() {
     let steps = [ask(&call(), OPTIONS), say("done"), end("end_turn")];
     let (daemon, client) = daemon(&json!({"session/prompt": [steps]}));
     let mut screen = at_terminal(&daemon, &["s"]);
-    screen.await_text("Ctrl-D leaves the session");
+    screen.await_text("Ctrl-D leaves");
     screen.keys("do it\n");
     screen.await_text(PROMPT);
     screen.keys("y\n");
@@ -138,11 +138,38 @@ fn user_at_the_terminal_prompts_and_answers() {
 }
 
 #[test]
+fn mode_is_chosen_in_a_session_that_is_followed() {
+    let modes = json!({"currentModeId": "plan", "availableModes": [
+        {"id": "plan", "name": "Plan"}, {"id": "code", "name": "Code"}]});
+    let (daemon, client) = daemon(&json!({
+        "session/new": [[{"reply": {"sessionId": "fake-1", "modes": modes}}]],
+        "session/set_mode": [[{"reply": {}}]],
+    }));
+    let mut screen = at_terminal(&daemon, &["s"]);
+    screen.await_text("Ctrl-D leaves");
+    screen.keys("/mode code\n");
+    screen.await_text("acpipe: mode code\n");
+    screen.keys("/mode\n");
+    screen.await_text("\n   plan  Plan\n * code  Code\n");
+    screen.keys("/new\n");
+    screen.await_text("attach follows one session");
+    screen.keys("\x04");
+    assert_eq!(screen.end().0, 0);
+    let log = daemon.world.log();
+    assert_eq!(
+        calls(&log, "session/set_mode")[0]["params"]["modeId"],
+        "code"
+    );
+    drop(client);
+    daemon.stop();
+}
+
+#[test]
 fn question_is_closed_when_another_client_answers() {
     let steps = [ask(&call(), OPTIONS), say("done"), end("end_turn")];
     let (daemon, mut client) = daemon(&json!({"session/prompt": [steps]}));
     let mut screen = at_terminal(&daemon, &["s"]);
-    screen.await_text("Ctrl-D leaves the session");
+    screen.await_text("Ctrl-D leaves");
     let turn = prompt(&mut client, "go");
     screen.await_text("prompt of test:");
     screen.await_text("> go");
@@ -154,7 +181,7 @@ fn question_is_closed_when_another_client_answers() {
     client.answer(turn).unwrap();
     // A line is a prompt again.
     screen.keys("/help\n");
-    screen.await_text("/cancel cancels the running turn");
+    screen.await_text("cancel the running turn");
     screen.keys("\x04");
     assert_eq!(screen.end().0, 0);
     daemon.stop();
@@ -192,7 +219,7 @@ fn answer_that_is_not_entered_when_its_question_closes_is_no_prompt() {
             screen
         } else {
             let mut screen = at_terminal(&daemon, &["s"]);
-            screen.await_text("Ctrl-D leaves the session");
+            screen.await_text("Ctrl-D leaves");
             screen
         };
         screen.keys("go\n");
@@ -342,7 +369,7 @@ fn attach_without_a_daemon_or_a_session_fails() {
 fn attach_ends_when_the_daemon_stops() {
     let (daemon, client) = daemon(&json!({}));
     let mut screen = at_terminal(&daemon, &["s"]);
-    screen.await_text("Ctrl-D leaves the session");
+    screen.await_text("Ctrl-D leaves");
     daemon.run(&["daemon", "stop"], 0);
     let (code, text, _) = screen.end();
     assert_eq!(code, 1);

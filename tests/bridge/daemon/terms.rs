@@ -102,7 +102,7 @@ impl House {
             Face::Attach => {
                 let variables = [("ACPIPE_CONFIG", self.config(setting))];
                 let mut screen = attach::at_terminal_with(&self.daemon, &[id], variables.into());
-                screen.await_text("Ctrl-D leaves the session");
+                screen.await_text("Ctrl-D leaves");
                 screen.keys("go\n");
                 screen.await_text("done");
                 screen.keys("/detach\n");

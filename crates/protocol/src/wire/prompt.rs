@@ -2,8 +2,8 @@
 
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -86,7 +86,7 @@ impl PromptParams {
 }
 
 /// Behaviour of a prompt to a session with a running turn or queued prompts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum PromptWhenBusy {

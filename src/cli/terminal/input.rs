@@ -1,12 +1,12 @@
-//! Input of a chat: lines of the editor, and answers to questions.
+//! Input at a terminal: lines of the editor, and those of the thread that shows questions.
 
 use acpipe_host::ClientInput;
 
-/// Input of a chat.
+/// Input at a terminal.
 #[derive(Debug)]
-pub enum ChatInput {
-    /// Answer to a question.
-    Terminal(ClientInput),
+pub enum TerminalInput {
+    /// Answer to a question; or a line, without an editor.
+    Typed(ClientInput),
     /// Line of the editor.
     Editor(EditorEvent),
 }

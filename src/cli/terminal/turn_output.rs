@@ -1,10 +1,10 @@
 //! Output of turns: chunks go to the view and the tape, and are printed once they are in the log.
 
-use super::receipt_notes::show_receipt_notes;
-use super::recorder::RunRecorder;
-use super::view::RunView;
 use crate::cli::args::shared::Format;
 use crate::cli::remote_hub::shown_chunk;
+use crate::cli::run::receipt_notes::show_receipt_notes;
+use crate::cli::run::recorder::RunRecorder;
+use crate::cli::run::view::RunView;
 use acpipe_core::client_sink::ChunkAddress;
 use acpipe_core::deltas::TextDelta;
 use acpipe_protocol::chunk::Chunk;

@@ -3,7 +3,7 @@
 use acpipe_protocol::wire::{SessionActivity, SessionInfo};
 
 /// Session to follow.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum AttachTarget {
     /// The session of this id.
     Session(String),

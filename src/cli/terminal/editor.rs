@@ -1,6 +1,6 @@
 //! The line editor of a chat, on its own thread. It has the terminal only while it reads a line.
 
-use super::input::{ChatInput, EditorEvent};
+use super::input::{EditorEvent, TerminalInput};
 use super::line::completions;
 use super::offers::Offers;
 use crate::cli::logs::TerminalLogs;
@@ -57,7 +57,7 @@ impl LineEditor {
     /// The terminal cannot be used, or a thread cannot be started.
     pub fn start(
         history: Option<PathBuf>,
-        events: mpsc::Sender<ChatInput>,
+        events: mpsc::Sender<TerminalInput>,
         logs: TerminalLogs,
     ) -> anyhow::Result<Self> {
         let shared = Arc::new(EditorState::default());
@@ -186,12 +186,12 @@ impl HistoryFile {
 }
 
 /// Sender of events that reports the end of the thread, also by a panic.
-struct Ended(mpsc::Sender<ChatInput>);
+struct Ended(mpsc::Sender<TerminalInput>);
 
 impl Ended {
     fn send(&self, event: EditorEvent) {
         // Sending fails only if the loop has ended.
-        let _ = self.0.blocking_send(ChatInput::Editor(event));
+        let _ = self.0.blocking_send(TerminalInput::Editor(event));
     }
 }
 

@@ -1,13 +1,16 @@
-//! The session of a chat: its id, and the calls that open it and begin its turns.
+//! The session of a client at a terminal: its id, and the calls that open it and begin its turns.
 
-use crate::cli::run::calls::{PromptOptions, Steps};
+use super::calls::{PromptOptions, Steps};
+use crate::cli::run::view::RunView;
+use crate::cli::sessions::{read, show_last};
 use acpipe_core::client::{Command, History};
 use acpipe_core::session_id::{is_unnamed, name_of, unnamed};
-use acpipe_protocol::wire;
+use acpipe_host::read_only;
+use acpipe_protocol::wire::{self, OnDisconnect, Role};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// How a later chat continues the session.
+/// How a later command continues the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Continuation {
     /// The session is stored, for `acpipe run`.
@@ -20,11 +23,16 @@ pub enum Continuation {
     Impossible,
 }
 
-/// Session of a chat.
+/// Session of a client at a terminal.
 #[derive(Debug)]
-pub struct ChatSession {
+pub struct TerminalSession {
+    /// Id; empty until `acpipe attach` has found its session.
     pub id: String,
-    pub cwd: String,
+    /// Directory; `None` for that of the session.
+    pub cwd: Option<String>,
+    /// `true` if the session may be open at its agent already: connecting to the agent of the command line could start
+    /// a second one.
+    pub is_joining: bool,
     /// Agent that the command line names; `None` for the agent of the session.
     pub agent: Option<String>,
     pub options: Box<wire::SessionOptions>,
@@ -37,17 +45,20 @@ pub struct ChatSession {
     pub state: Option<PathBuf>,
     /// Hexadecimal text that no other acpipe has, for the ids of turns and sessions.
     pub unique: String,
-    /// Number of turns so far, in all sessions of the chat.
+    /// Number of turns so far, in all sessions of the client.
     pub turns: u32,
+    /// Id of the running turn, or of the last one.
+    pub turn: String,
     /// Number of sessions before this one.
     pub former: u32,
 }
 
-impl ChatSession {
+impl TerminalSession {
     /// Creates the call that starts the agent.
     pub fn connect(&self) -> Command {
         Command::Connect(wire::ConnectParams {
             timeout_ms: self.terms.timeout_ms(),
+            elapsed_ms: self.terms.elapsed_ms(),
             ..wire::ConnectParams::default()
         })
     }
@@ -56,34 +67,53 @@ impl ChatSession {
     pub fn ensure(&self, id: &str) -> Command {
         Command::Ensure(wire::EnsureParams {
             session_id: Some(id.to_owned()),
-            cwd: Some(self.cwd.clone()),
+            cwd: self.cwd.clone(),
             agent: self.agent.clone(),
             options: self.options.clone(),
             timeout_ms: self.terms.timeout_ms(),
+            elapsed_ms: self.terms.elapsed_ms(),
             ..wire::EnsureParams::default()
         })
     }
 
-    /// Creates the call that follows the session in the daemon after this chunk; `None` for the chunks to come.
-    pub fn attach(&self, after_seq: Option<u64>) -> Command {
+    /// Creates the call that follows the session in the daemon after this chunk; `None` for the chunks to come. With a
+    /// `role`, the turns go on when the client leaves.
+    pub fn attach(&self, after_seq: Option<u64>, role: Option<Role>) -> Command {
         Command::Attach(wire::AttachParams {
             session_id: Some(self.id.clone()),
             after_seq,
-            role: None,
-            on_disconnect: None,
+            role,
+            on_disconnect: role.map(|_| OnDisconnect::Continue),
         })
     }
 
-    /// Creates the call that begins the next turn.
-    pub fn prompt(&mut self, message: wire::UserMessage) -> Command {
+    /// Names the next turn. The hub, which may have the same prefix, names background turns otherwise.
+    pub fn begin_turn(&mut self) {
         self.turns += 1;
-        let context = std::mem::take(&mut self.context);
-        self.terms.prompt(&self.id, &self.turn(), message, context)
+        self.turn = format!("turn-run-{}-{}", self.unique, self.turns);
     }
 
-    /// Returns the id of the last turn.
-    pub fn turn(&self) -> String {
-        format!("turn-{}-{}", self.unique, self.turns)
+    /// Creates the call that begins the turn.
+    pub fn prompt(&mut self, message: wire::UserMessage) -> Command {
+        let context = std::mem::take(&mut self.context);
+        self.terms.prompt(&self.id, &self.turn, message, context)
+    }
+
+    /// Shows the last stored messages, except the one that is being created. Returns the number of the last chunk in them;
+    /// `None` if the session is not stored.
+    pub fn show_stored(
+        &self,
+        last: Option<usize>,
+        running: Option<&str>,
+        view: &mut RunView,
+    ) -> Option<u64> {
+        let state = self.state.as_deref()?;
+        let log = read(read_only(state, &self.id).ok()?).ok()?;
+        match show_last(&log, last, running, view.stdout) {
+            Ok(text) => view.stored(&text),
+            Err(error) => view.note(&format!("cannot show the stored messages: {error:#}")),
+        }
+        Some(log.seq())
     }
 
     /// Creates the call that sets the model.
@@ -144,15 +174,16 @@ mod tests {
 
     #[test]
     fn end_of_a_chat_names_the_command_that_continues_it() {
-        let mut session = ChatSession {
+        let mut session = TerminalSession {
             id: "fix@0123456789abcdef".to_owned(),
-            cwd: "/".to_owned(),
+            cwd: None,
+            is_joining: false,
             agent: None,
             options: Box::default(),
             terms: PromptOptions {
                 retry: true,
                 max_time: None,
-                elapsed: std::time::Duration::ZERO,
+                run: None,
             },
             steps: Steps::default(),
             context: Box::default(),
@@ -160,11 +191,12 @@ mod tests {
             state: None,
             unique: "abcdef0123456789".to_owned(),
             turns: 0,
+            turn: String::new(),
             former: 0,
         };
         assert_eq!(session.continuation(), None);
-        session.prompt(wire::UserMessage::text("hello"));
-        assert_eq!(session.turn(), "turn-abcdef0123456789-1");
+        session.begin_turn();
+        assert_eq!(session.turn, "turn-run-abcdef0123456789-1");
         let hint = session.continuation().unwrap();
         assert!(hint.ends_with("acpipe run --session fix"), "{hint}");
         session.id = session.next_id();

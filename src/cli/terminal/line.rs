@@ -1,4 +1,4 @@
-//! Lines of a chat: prompts, and commands that begin with a slash.
+//! Lines of the user: prompts, and commands that begin with a slash.
 
 use super::offers::Offers;
 use std::path::PathBuf;
@@ -12,6 +12,8 @@ pub enum ChatLine {
     Help,
     /// `/quit`
     Quit,
+    /// `/cancel`: cancels the running turn.
+    Cancel,
     /// `/new`
     New,
     /// `/model`: sets the model, or lists all of them.
@@ -22,21 +24,22 @@ pub enum ChatLine {
     Attach(Vec<PathBuf>),
 }
 
-/// Command of the chat.
+/// Command of acpipe.
 pub struct ChatCommand {
     pub name: &'static str,
     pub argument: &'static str,
     pub about: &'static str,
 }
 
-/// Commands of the chat. They take precedence over those of the agent.
+/// Commands of acpipe. They take precedence over those of the agent.
 pub const COMMANDS: &[ChatCommand] = &[
     command("attach", " FILE", "attach a file to the next prompt"),
+    command("cancel", "", "cancel the running turn"),
     command("help", "", "list the commands"),
     command("mode", " [NAME]", "show the agent's modes, or choose one"),
     command("model", " [NAME]", "show the agent's models, or choose one"),
     command("new", "", "begin a new session"),
-    command("quit", "", "leave; so does Ctrl-D"),
+    command("quit", "", "leave, as /detach and Ctrl-D do"),
 ];
 
 const fn command(name: &'static str, argument: &'static str, about: &'static str) -> ChatCommand {
@@ -71,8 +74,9 @@ impl ChatLine {
             "model" => Self::Model(value()),
             "help" if argument.is_empty() => Self::Help,
             "new" if argument.is_empty() => Self::New,
-            "quit" | "exit" if argument.is_empty() => Self::Quit,
-            "help" | "new" | "quit" | "exit" => {
+            "cancel" if argument.is_empty() => Self::Cancel,
+            "quit" | "exit" | "detach" if argument.is_empty() => Self::Quit,
+            "cancel" | "help" | "new" | "quit" | "exit" | "detach" => {
                 return Err(format!(
                     "/{name} takes no argument; to send the line to the agent, begin it with //"
                 ));
@@ -120,7 +124,7 @@ pub fn help(offers: &Offers) -> String {
     }));
     let width = rows.iter().map(|(name, _)| name.chars().count()).max();
     let width = width.unwrap_or_default().min(24);
-    let mut text = "commands of the chat:".to_owned();
+    let mut text = "commands of acpipe:".to_owned();
     for (n, (name, about)) in rows.iter().enumerate() {
         if n == own {
             text += "\ncommands of the agent:";
@@ -167,7 +171,7 @@ pub fn completions(before: &str, offers: &Offers) -> (usize, Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::chat::offers::{Choices, Offer};
+    use crate::cli::terminal::offers::{Choices, Offer};
 
     fn offers() -> Offers {
         let offer = |name: &str| Offer {

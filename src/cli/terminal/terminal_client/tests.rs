@@ -1,29 +1,35 @@
-//! The client of `acpipe attach` between its two calls of `session/attach`.
+//! The client that follows a session, between its two calls of `session/attach`.
 
 use super::*;
-use acpipe_protocol::wire::{RunningTurn, UserMessageParams};
+use crate::cli::args::shared::Format;
+use crate::cli::attach::client;
+use crate::cli::run::view::RunView;
+use crate::cli::terminal::target::AttachTarget;
+use acpipe_host::ClientConnection as _;
+use acpipe_protocol::wire::{AttachResult, Role, RunningTurn, UserMessageParams};
 use clap::Parser as _;
 use serde_json::json;
+use std::path::PathBuf;
 
 /// Command line of the client.
 #[derive(clap::Parser)]
 struct Line {
     #[command(flatten)]
-    args: FollowArgs,
+    args: crate::cli::attach::args::FollowArgs,
 }
 
 const SESSION: &str = "s";
 
 const TURN: &str = "t";
 
-/// Client that has found the session, in which no turn runs.
-fn looking() -> AttachClient {
+/// Client of `acpipe attach` that has found the session, in which no turn runs.
+fn looking() -> TerminalClient {
     let args = Line::try_parse_from(["attach"]).unwrap().args;
-    let view = RunView::new(args.output.into(), false, true);
     let questions = TerminalQuestions::new(None);
     let target = AttachTarget::Session(SESSION.to_owned());
-    let mut client = AttachClient::new(target, PathBuf::new(), questions, view, &args);
-    client.choose();
+    let mut client = client(&args, target.clone(), PathBuf::new(), questions);
+    client.output.view = RunView::new(Format::Text, false, true);
+    client.find(&target);
     client.looked(attached(None));
     client
 }
@@ -55,7 +61,7 @@ fn prompt(turn: &str, text: &str) -> Notice {
 }
 
 /// Sends the next chunk of the turn [`TURN`].
-fn chunk(client: &mut AttachClient, chunk: &serde_json::Value) {
+fn chunk(client: &mut TerminalClient, chunk: &serde_json::Value) {
     let address = ChunkAddress {
         session: SESSION,
         turn: Some(TURN),
@@ -65,7 +71,7 @@ fn chunk(client: &mut AttachClient, chunk: &serde_json::Value) {
 }
 
 /// Client that follows the turn [`TURN`] from its beginning, and got the prompt of a turn before.
-fn following(prompted: &str) -> AttachClient {
+fn following(prompted: &str) -> TerminalClient {
     let mut client = looking();
     client.notify(&prompt(prompted, "hello"));
     let answer = Reply::Attached(Box::new(attached(Some(TURN))));
@@ -74,7 +80,7 @@ fn following(prompted: &str) -> AttachClient {
     client
 }
 
-fn stdout(client: &mut AttachClient) -> String {
+fn stdout(client: &mut TerminalClient) -> String {
     let mut output = Vec::new();
     client.take_output(&mut output);
     String::from_utf8(output).unwrap()
@@ -96,9 +102,9 @@ fn prompt_between_both_attach_calls_is_shown_before_its_answer() {
     };
     assert!(at("hello") < at("an answer"), "{shown}");
     // Without a terminal, the client stays until the end of the turn.
-    assert_ne!(client.step, AttachStep::Over);
+    assert_ne!(client.step, TerminalStep::Over);
     chunk(&mut client, &json!({"type": "finish"}));
-    assert_eq!(client.step, AttachStep::Over);
+    assert_eq!(client.step, TerminalStep::Over);
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Calls that a run and a chat have in common, and notes about their results.
+//! Calls of a client at a terminal, and notes about their results.
 
-use super::outcome;
-use super::questions::TerminalQuestions;
-use super::view::RunView;
+use super::run_limit::RunLimit;
+use crate::cli::run::outcome;
+use crate::cli::run::view::RunView;
 use acpipe_core::agent_definition::AgentDefinition;
 use acpipe_core::agent_spec::DEFAULT_AGENT;
 use acpipe_core::client::{Command, Notice};
@@ -17,10 +17,10 @@ use std::time::Duration;
 pub struct PromptOptions {
     /// Whether acpipe sends the prompt again after a transient error.
     pub retry: bool,
-    /// Limit of the call; `None` for no limit.
+    /// Limit of each call; `None` for no limit.
     pub max_time: Option<Duration>,
-    /// Part of the limit that has passed before the call.
-    pub elapsed: Duration,
+    /// Limit of the whole run, of which each call gets what is left; `None` if each turn has the whole limit.
+    pub run: Option<RunLimit>,
 }
 
 impl PromptOptions {
@@ -54,7 +54,12 @@ impl PromptOptions {
 
     /// Returns the part of the limit that has passed before the call, in milliseconds.
     pub fn elapsed_ms(self) -> u64 {
-        millis(self.elapsed)
+        millis(self.elapsed())
+    }
+
+    /// Returns the part of the limit that has passed.
+    pub fn elapsed(self) -> Duration {
+        self.run.map_or(Duration::ZERO, RunLimit::elapsed)
     }
 }
 
@@ -91,11 +96,11 @@ impl Steps {
     }
 }
 
-/// Creates the first call. The client answers requests if there is a terminal.
-pub fn initialize(questions: &TerminalQuestions) -> Command {
+/// Creates the first call, of a client that can answer requests or not.
+pub fn initialize(can_answer: bool) -> Command {
     Command::Initialize(wire::InitializeParams::of(wire::ClientCapabilities {
-        permissions: questions.has_terminal(),
-        questions: questions.has_terminal(),
+        permissions: can_answer,
+        questions: can_answer,
         ..wire::ClientCapabilities::default()
     }))
 }
