@@ -3,7 +3,6 @@
 mod agui_lines;
 mod answer;
 mod notices;
-pub mod outcome;
 mod plans;
 pub mod prompt;
 pub mod questions;

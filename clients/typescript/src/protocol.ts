@@ -1657,6 +1657,8 @@ export interface TurnSummary {
   stopReason: string;
   /** Finish reason of the AI SDK: `stop`, `length`, `content-filter`, `error` or `other`. */
   finishReason: string;
+  /** How the turn ended, for clients that only want to show it and to go on. */
+  outcome: TurnOutcome;
   /** `true` exactly if `errors` is not empty. */
   isError: boolean;
   /** Errors of the turn. Empty if it succeeded. */
@@ -1723,6 +1725,36 @@ export interface AnswerFile {
   /** Path of the file to which `acpipe run --save-files` wrote the data. Absent everywhere else, and for a link. */
   path?: string | null;
 }
+
+/** How a turn ended: decided once, for all clients. */
+export interface TurnOutcome {
+  /** Kind of the end. */
+  kind: OutcomeKind;
+  /**
+   * One sentence for the user about the end: the message of the error if the turn failed. `null` if the answer says
+   * all.
+   */
+  note: string | null;
+  /**
+   * `true` if the same prompt will fail again until a person acts: signs in, installs the agent, or corrects an
+   * argument, a file or a permission. `false` if it may succeed when it is sent again, or if nothing failed.
+   */
+  needsPerson: boolean;
+  /** Time in milliseconds after which the same prompt may succeed. `null` if it is not known. */
+  retryAfterMs: number | null;
+  /** Exit code of `acpipe run` for this end, 0 to 255, see `docs/reference/errors.md`. */
+  exitCode: number;
+}
+
+/**
+ * Kind of the end of a turn.
+ * - `completed`: The agent ended its turn normally.
+ * - `incomplete`: The agent stopped early: it reached its token limit, or has a stop reason of its own.
+ * - `refused`: The agent refused to answer.
+ * - `cancelled`: The turn was cancelled, by a client or by the agent itself.
+ * - `failed`: The turn failed; `errors` says why.
+ */
+export type OutcomeKind = "completed" | "incomplete" | "refused" | "cancelled" | "failed";
 
 /** A tool call in a summary. */
 export interface ToolCall {

@@ -1,5 +1,6 @@
 //! Counters and histograms of the core, and the snapshot of them for a page of metrics.
 
+use acpipe_protocol::wire::OutcomeKind;
 use std::time::Duration;
 
 /// Upper bounds of the buckets of a [`Histogram`], in milliseconds. Turns take from a fraction of a second to
@@ -15,14 +16,6 @@ pub struct Histogram {
     counts: [u64; BUCKETS_MS.len()],
     pub count: u64,
     pub sum: Duration,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TurnOutcome {
-    /// The agent ended the turn.
-    Completed,
-    Cancelled,
-    Failed,
 }
 
 /// Counters that only grow, since the program started.
@@ -85,25 +78,14 @@ impl Histogram {
     }
 }
 
-impl TurnOutcome {
-    /// Returns the outcome of a turn whose summary has errors or not. A turn that acpipe cancelled because it
-    /// timed out has failed.
-    #[must_use]
-    pub fn of(is_error: bool, cancelled: bool) -> Self {
-        match (is_error, cancelled) {
-            (true, _) => Self::Failed,
-            (false, true) => Self::Cancelled,
-            (false, false) => Self::Completed,
-        }
-    }
-}
-
 impl Counters {
-    pub fn end_turn(&mut self, outcome: TurnOutcome, duration: Duration) {
+    pub fn end_turn(&mut self, outcome: OutcomeKind, duration: Duration) {
         match outcome {
-            TurnOutcome::Completed => self.turns_completed += 1,
-            TurnOutcome::Cancelled => self.turns_cancelled += 1,
-            TurnOutcome::Failed => self.turns_failed += 1,
+            OutcomeKind::Completed | OutcomeKind::Incomplete | OutcomeKind::Refused => {
+                self.turns_completed += 1;
+            }
+            OutcomeKind::Cancelled => self.turns_cancelled += 1,
+            OutcomeKind::Failed => self.turns_failed += 1,
         }
         self.turn_duration.add(duration);
     }

@@ -125,6 +125,50 @@ kinds! {
     Internal = "internal", -32603, 70;
 }
 
+impl ErrorKind {
+    /// Returns `true` if the same call fails again until a person acts: signs in, installs an agent, or corrects an argument, a
+    /// file or a permission.
+    #[must_use]
+    pub fn needs_person(self) -> bool {
+        match self {
+            Self::AgentNotFound
+            | Self::AgentStart
+            | Self::Initialize
+            | Self::AuthRequired
+            | Self::InvalidTool
+            | Self::DuplicateAgent
+            | Self::OutOfOrder
+            | Self::Forbidden
+            | Self::SessionExists
+            | Self::Storage
+            | Self::TurnUnfinished
+            | Self::MessageNotFound
+            | Self::MessageExists
+            | Self::ResourceNotFound
+            | Self::InvalidParams
+            | Self::InvalidRequest
+            | Self::Parse
+            | Self::MethodNotFound => true,
+            Self::Session
+            | Self::SessionNotFound
+            | Self::MaxTurns
+            | Self::AgentExited
+            | Self::EmptyTurn
+            | Self::Timeout
+            | Self::Network
+            | Self::Malformed
+            | Self::SchemaMismatch
+            | Self::Streaming
+            | Self::Overloaded
+            | Self::Cancelled
+            | Self::Busy
+            | Self::SessionLocked
+            | Self::Resource
+            | Self::Internal => false,
+        }
+    }
+}
+
 impl Error {
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {

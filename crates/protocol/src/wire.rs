@@ -65,8 +65,8 @@ pub use setting::{
     NotRestored, SetModeParams, SetModelParams, SetOptionParams, SettingResult, SettingValue,
 };
 pub use turn::{
-    AnswerFile, ChunkParams, EventsParams, Omitted, TokenUsage, ToolCall, ToolResult, TurnError,
-    TurnSummary,
+    AnswerFile, ChunkParams, EventsParams, Omitted, OutcomeKind, TokenUsage, ToolCall, ToolResult,
+    TurnError, TurnOutcome, TurnSummary,
 };
 pub use wait::{Party, Waiting};
 

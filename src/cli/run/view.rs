@@ -2,7 +2,6 @@
 
 use super::agui_lines::AguiLines;
 use super::answer::AnswerText;
-use super::outcome;
 use super::plans::ShownPlans;
 use super::refusals::PolicyRefusals;
 use super::saved_files::SavedFiles;
@@ -404,18 +403,10 @@ impl RunView {
                 self.note(cause);
             }
         }
-        match summary.stop_reason.as_str() {
-            "end_turn" | "error" => {}
-            "cancelled" if outcome::was_asked_to_stop(summary) => {
-                self.note("the turn was cancelled");
-            }
-            "cancelled" => self.note("the agent cancelled the turn by itself"),
-            "refusal" => self.note("the agent refused to answer"),
-            "max_tokens" => {
-                self.note("the answer is incomplete: the agent reached its token limit");
-            }
-            other if summary.errors.is_empty() => self.note(&format!("the agent stopped: {other}")),
-            _ => {}
+        if summary.errors.is_empty()
+            && let Some(note) = &summary.outcome.note
+        {
+            self.note(note);
         }
     }
 

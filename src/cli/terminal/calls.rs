@@ -1,13 +1,13 @@
 //! Calls of a client at a terminal, and notes about their results.
 
 use super::run_limit::RunLimit;
-use crate::cli::run::outcome;
 use crate::cli::run::view::RunView;
 use acpipe_core::agent_definition::AgentDefinition;
 use acpipe_core::agent_spec::DEFAULT_AGENT;
 use acpipe_core::client::{Command, Notice};
 use acpipe_core::timeout_error::millis;
-use acpipe_protocol::wire;
+use acpipe_model::decision;
+use acpipe_protocol::wire::{self, OutcomeKind};
 use serde_json::{Map, Value};
 use std::path::Path;
 use std::time::Duration;
@@ -120,13 +120,33 @@ pub fn late_feedback(
     is_interrupted: bool,
     view: &mut RunView,
 ) -> Option<String> {
-    let words = outcome::late_feedback(summary)?;
-    if is_interrupted || summary.is_error || outcome::was_asked_to_stop(summary) {
+    let words = undelivered(summary)?;
+    let is_over = matches!(
+        summary.outcome.kind,
+        OutcomeKind::Failed | OutcomeKind::Cancelled
+    );
+    if is_interrupted || is_over {
         view.note("your message to the agent was not delivered: the turn ended first");
         return None;
     }
     view.note("your message is sent to the agent as the next prompt");
     Some(words)
+}
+
+/// Returns the user's feedback that did not reach the agent, as a prompt; `None` without such feedback.
+fn undelivered(summary: &wire::TurnSummary) -> Option<String> {
+    let kept = summary.metadata.get("undeliveredFeedback")?.as_array()?;
+    let words = kept.iter().filter_map(|words| {
+        let approved = words["approved"] == true;
+        let feedback = words["feedback"].as_str()?;
+        Some(decision::late_feedback(
+            words["title"].as_str(),
+            approved,
+            feedback,
+        ))
+    });
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join("\n\n"))
 }
 
 /// Returns the name under which people know an agent: its own, or that of its program.

@@ -1,5 +1,6 @@
 //! The chunks with which turns begin and end.
 
+use acpipe_core::session::end_note;
 use acpipe_json::{raw_object, text};
 
 raw_object! {
@@ -7,6 +8,7 @@ raw_object! {
     struct StepMembers {
         kind = "type",
         error_text = "errorText",
+        finish_reason = "finishReason",
     }
 }
 
@@ -31,8 +33,12 @@ impl TurnStep {
         let end = |note: Option<String>| Self::Ends { note };
         match text(members.kind).as_deref() {
             Some("start") => Self::Begins,
-            Some("finish") => end(None),
-            Some("abort") => end(Some("the turn was cancelled".to_owned())),
+            Some("finish") => end(match text(members.finish_reason).as_deref() {
+                Some("content-filter") => end_note("refusal", false),
+                Some("length") => end_note("max_tokens", false),
+                _ => None,
+            }),
+            Some("abort") => end(end_note("cancelled", true)),
             Some("error") => end(text(members.error_text).map(String::from)),
             _ => Self::Continues,
         }
@@ -51,6 +57,10 @@ mod tests {
         let table = [
             (r#"{"type":"start","messageId":"m"}"#, TurnStep::Begins),
             (r#"{"type":"finish","finishReason":"stop"}"#, ends(None)),
+            (
+                r#"{"type":"finish","finishReason":"content-filter"}"#,
+                ends(Some("the agent refused to answer")),
+            ),
             (
                 r#"{"type":"error","errorText":"it \"failed\""}"#,
                 ends(Some("it \"failed\"")),

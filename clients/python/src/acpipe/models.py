@@ -1447,6 +1447,9 @@ class TurnSummary(Model, kw_only=True):
     finish_reason: str
     """Finish reason of the AI SDK: `stop`, `length`, `content-filter`, `error` or `other`."""
 
+    outcome: TurnOutcome
+    """How the turn ended, for clients that only want to show it and to go on."""
+
     is_error: bool
     """`true` exactly if `errors` is not empty."""
 
@@ -1526,6 +1529,29 @@ class AnswerFile(Model, kw_only=True):
 
     path: str | None = None
     """Path of the file to which `acpipe run --save-files` wrote the data. Absent everywhere else, and for a link."""
+
+
+class TurnOutcome(Model, kw_only=True):
+    """How a turn ended: decided once, for all clients."""
+
+    kind: OutcomeKind
+    """Kind of the end."""
+
+    note: str | None
+    """One sentence for the user about the end: the message of the error if the turn failed. `null` if the answer says
+    all.
+    """
+
+    needs_person: bool
+    """`true` if the same prompt will fail again until a person acts: signs in, installs the agent, or corrects an
+    argument, a file or a permission. `false` if it may succeed when it is sent again, or if nothing failed.
+    """
+
+    retry_after_ms: int | None
+    """Time in milliseconds after which the same prompt may succeed. `null` if it is not known."""
+
+    exit_code: int
+    """Exit code of `acpipe run` for this end, 0 to 255, see `docs/reference/errors.md`."""
 
 
 class ToolCall(Model, kw_only=True):
@@ -3476,6 +3502,15 @@ Memory: TypeAlias = Literal["kept", "replayed", "lost", "none"]
 - `replayed`: The agent remembers what it replayed.
 - `lost`: The session has stored messages, but the agent remembers nothing.
 - `none`: The session has no stored messages to remember.
+"""
+
+OutcomeKind: TypeAlias = Literal["completed", "incomplete", "refused", "cancelled", "failed"]
+"""Kind of the end of a turn.
+- `completed`: The agent ended its turn normally.
+- `incomplete`: The agent stopped early: it reached its token limit, or has a stop reason of its own.
+- `refused`: The agent refused to answer.
+- `cancelled`: The turn was cancelled, by a client or by the agent itself.
+- `failed`: The turn failed; `errors` says why.
 """
 
 SessionStage: TypeAlias = Literal["live", "opening", "resting", "foreign"]

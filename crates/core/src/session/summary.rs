@@ -1,6 +1,7 @@
 //! Summary of a turn, for every outcome.
 
 use super::Running;
+use super::outcome::turn_outcome;
 use crate::turn::Turn;
 use crate::turn_ending::Ending;
 use crate::view::chunks;
@@ -34,6 +35,7 @@ pub fn summarize(
     let (files, omitted_files) = running.turn.files().after(running.attempts.files_before());
     let turn = &running.turn;
     let errors = errors(ending);
+    let stop_reason = stop_reason(ending);
     let (tool_calls, arguments) = turn.tool_calls();
     let (tool_results, results) = turn.tool_results();
     let omitted = Omitted {
@@ -55,7 +57,8 @@ pub fn summarize(
         message_id: Some(turn.message_id().to_owned()),
         text,
         files,
-        stop_reason: stop_reason(ending),
+        outcome: turn_outcome(&stop_reason, running.is_cancelled(), errors.first()),
+        stop_reason,
         finish_reason: finish_reason(ending),
         is_error: !errors.is_empty(),
         error_reason: error_reason(ending, turn),
@@ -87,6 +90,7 @@ pub fn unstarted_summary(
     error: &Error,
     elapsed: Duration,
 ) -> TurnSummary {
+    let errors = vec![error.into()];
     TurnSummary {
         session_id: session.to_owned(),
         turn_id: turn.to_owned(),
@@ -95,8 +99,9 @@ pub fn unstarted_summary(
         files: Vec::new(),
         stop_reason: "error".to_owned(),
         finish_reason: "error".to_owned(),
+        outcome: turn_outcome("error", false, errors.first()),
         is_error: true,
-        errors: vec![error.into()],
+        errors,
         error_reason: reason_of(error.kind).map(str::to_owned),
         tool_calls: Vec::new(),
         tool_results: Vec::new(),

@@ -31,6 +31,9 @@ pub struct TurnSummary {
     pub stop_reason: String,
     /// Finish reason of the AI SDK: `stop`, `length`, `content-filter`, `error` or `other`.
     pub finish_reason: String,
+    /// How the turn ended, for clients that only want to show it and to go on.
+    #[serde(default)]
+    pub outcome: TurnOutcome,
     /// `true` exactly if `errors` is not empty.
     pub is_error: bool,
     /// Errors of the turn. Empty if it succeeded.
@@ -74,6 +77,43 @@ pub struct TurnSummary {
     #[serde(skip)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub acp: Option<Arc<str>>,
+}
+
+/// How a turn ended: decided once, for all clients.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct TurnOutcome {
+    /// Kind of the end.
+    pub kind: OutcomeKind,
+    /// One sentence for the user about the end: the message of the error if the turn failed. `null` if the answer says
+    /// all.
+    pub note: Option<String>,
+    /// `true` if the same prompt will fail again until a person acts: signs in, installs the agent, or corrects an
+    /// argument, a file or a permission. `false` if it may succeed when it is sent again, or if nothing failed.
+    pub needs_person: bool,
+    /// Time in milliseconds after which the same prompt may succeed. `null` if it is not known.
+    pub retry_after_ms: Option<u64>,
+    /// Exit code of `acpipe run` for this end, 0 to 255, see `docs/reference/errors.md`.
+    pub exit_code: u8,
+}
+
+/// Kind of the end of a turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum OutcomeKind {
+    /// The agent ended its turn normally.
+    #[default]
+    Completed,
+    /// The agent stopped early: it reached its token limit, or has a stop reason of its own.
+    Incomplete,
+    /// The agent refused to answer.
+    Refused,
+    /// The turn was cancelled, by a client or by the agent itself.
+    Cancelled,
+    /// The turn failed; `errors` says why.
+    Failed,
 }
 
 /// A file of an answer: data that the agent sent, or a link to a file.

@@ -1,7 +1,6 @@
 //! Replies to the calls of the client, and failures, each of which leads to the next step.
 
 use super::{OTHER, TerminalClient, TerminalStep, TerminalTask};
-use crate::cli::run::outcome;
 use crate::cli::run::prompt::RunPrompt;
 use crate::cli::run::receipt_notes::show_receipt_notes;
 use crate::cli::terminal::calls;
@@ -219,7 +218,7 @@ impl TerminalClient {
         }
         let was_interrupted = self.interrupted != Interrupted::No;
         let words = calls::late_feedback(summary, was_interrupted, view);
-        let code = view.exit_code(outcome::exit_code(summary));
+        let code = view.exit_code(summary.outcome.exit_code);
         if is_chat {
             self.await_line();
         }

@@ -5,7 +5,6 @@ use crate::agent::connection::Call;
 use crate::client::{Reply, Token};
 use crate::cx::Cx;
 use crate::log::{FORMAT, Identity, Record};
-use crate::metrics::TurnOutcome;
 use crate::session::summary::{TurnTiming, summarize};
 use crate::session::turns::AbandonedPrompt;
 use crate::session::{Conversation, SessionRequest};
@@ -239,8 +238,8 @@ impl Conversation {
         };
         let summary = summarize(&self.id, &mut running, ending, timing, self.turns.cost());
         self.report_turn(&running, &summary, cx);
-        let outcome = TurnOutcome::of(summary.is_error, cancelled);
-        cx.shared.counters.end_turn(outcome, timing.total);
+        let counters = &mut cx.shared.counters;
+        counters.end_turn(summary.outcome.kind, timing.total);
         let context = self.turns.remember(&mut running.turn, cancelled);
         self.settings.note_context(context);
         let token = running.token;
