@@ -93,6 +93,10 @@ fn list(
         let cwd = directory(Some(cwd))?;
         cards.retain(|card| same_dir(&card.cwd, &cwd));
     }
+    // As in `session/list`.
+    cards.retain(|card| {
+        args.all || args.json || card.is_used() || open.contains_key(&card.session_id)
+    });
     if cards.is_empty() {
         let whose = args
             .cwd

@@ -938,7 +938,10 @@ export interface SessionParams {
   sessionId?: string | null;
 }
 
-/** Parameters of `session/list`, which lists sessions, most recently changed first. */
+/**
+ * Parameters of `session/list`, which lists sessions, most recently changed first. A session that is not open and has neither
+ * messages nor a title is not listed: it was opened, and never used.
+ */
 export interface ListSessionsParams {
   /**
    * Lists only sessions of this working directory; symbolic links are resolved. Default: sessions of all

@@ -71,6 +71,8 @@ pub struct CardQuery {
     pub cwd: Option<String>,
     /// Selects sessions to which an agent gave this id.
     pub agent_session: Option<String>,
+    /// Leaves out sessions without messages and title: they were opened, and never used.
+    pub used: bool,
     /// Selects at most this number of sessions: those with the latest activity. Among equal times the larger
     /// id is first.
     pub limit: Option<usize>,
@@ -278,6 +280,14 @@ pub struct Card {
     /// Length of the log in bytes when the card was written; a longer log is newer than its card.
     #[serde(default)]
     pub bytes: u64,
+}
+
+impl Card {
+    /// Returns `false` for a session that was opened, and never used: it has neither messages nor a title.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        self.messages > 0 || self.title.is_some()
+    }
 }
 
 impl Card {

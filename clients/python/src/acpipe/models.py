@@ -692,7 +692,9 @@ class SessionParams(Model, kw_only=True):
 
 
 class ListSessionsParams(Model, kw_only=True):
-    """Parameters of `session/list`, which lists sessions, most recently changed first."""
+    """Parameters of `session/list`, which lists sessions, most recently changed first. A session that is not open and
+    has neither messages nor a title is not listed: it was opened, and never used.
+    """
 
     cwd: str | None = None
     """Lists only sessions of this working directory; symbolic links are resolved. Default: sessions of all

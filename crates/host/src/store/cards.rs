@@ -72,6 +72,17 @@ impl ListedCard<'_> {
         }
     }
 
+    /// Returns `false` if the session has neither messages nor a title.
+    fn is_used(&self) -> bool {
+        match &self.card {
+            CardSource::Cached(card) => {
+                let has = |text: &[u8]| memmem::find(card.json, text).is_some();
+                !(has(br#""messages":0"#) && has(br#""title":null"#))
+            }
+            CardSource::Read(card) => card.is_used(),
+        }
+    }
+
     fn card(&self) -> Option<Card> {
         match &self.card {
             CardSource::Cached(cached) => {
@@ -197,6 +208,9 @@ fn select(query: &CardQuery, found: &[ListedCard<'_>]) -> Vec<Card> {
             let is_same = |found: &&str| *found == cwd || real_path(found) == real_path(cwd);
             *known.entry(listed.cwd()).or_insert_with_key(is_same)
         });
+    }
+    if query.used {
+        wanted.retain(|listed| listed.is_used());
     }
     if let Some(id) = &query.agent_session {
         let json = serde_json::Value::from(id.as_str()).to_string();

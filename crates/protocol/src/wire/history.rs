@@ -48,7 +48,8 @@ pub struct ClearSessionParams {
     pub delete_agent_files: bool,
 }
 
-/// Parameters of `session/list`, which lists sessions, most recently changed first.
+/// Parameters of `session/list`, which lists sessions, most recently changed first. A session that is not open and has neither
+/// messages nor a title is not listed: it was opened, and never used.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -309,6 +309,7 @@ fn cards_for(p: &ListSessionsParams, open: usize) -> CardQuery {
     CardQuery {
         before: position.map(|(time, id)| (time.to_owned(), id.to_owned())),
         cwd: p.cwd.clone(),
+        used: true,
         limit: Some(limit),
         ..CardQuery::default()
     }
@@ -337,6 +338,7 @@ fn add_foreign(
 }
 
 fn page(mut infos: Vec<SessionInfo>, p: &ListSessionsParams) -> ListSessionsResult {
+    infos.retain(is_shown);
     infos.sort_by(|a, b| order(b).cmp(&order(a)));
     if let Some(after) = p.cursor.as_deref().and_then(position) {
         infos.retain(|info| order(info) < after);
@@ -351,6 +353,11 @@ fn page(mut infos: Vec<SessionInfo>, p: &ListSessionsParams) -> ListSessionsResu
         sessions: infos,
         next_cursor,
     }
+}
+
+/// Returns `false` for a session that was opened, was never used, and is not open now.
+fn is_shown(info: &SessionInfo) -> bool {
+    info.state != SessionStage::Resting || info.messages != Some(0) || info.title.is_some()
 }
 
 /// Parses a cursor: time and id, the [`order`] of the last session of a page.

@@ -174,12 +174,33 @@ fn query_selects_the_sessions_of_a_page() {
                 cwd,
                 limit,
                 agent_session: None,
+                used: false,
             });
             let expected: Vec<Card> = rest.drain(..rest.len().min(7)).collect();
             assert_eq!(page, expected);
             let last = page.last().unwrap();
             before = Some((last.updated_at.clone(), last.session_id.clone()));
         }
+    }
+}
+
+#[test]
+fn sessions_that_were_never_used_are_left_out_of_a_list() {
+    let state = State::new("cards-used");
+    for n in [3, 5] {
+        let line = State::line(n, "").replace(r#""title":"""#, r#""title":null"#);
+        fs::write(state.file(n, "jsonl"), line).unwrap();
+        state.describe(n);
+    }
+    // The first list reads the cards, the second one has their copies.
+    for _ in 0..2 {
+        let used = state.list(CardQuery {
+            used: true,
+            ..CardQuery::default()
+        });
+        let unused = |card: &Card| ["s3", "s5"].contains(&&*card.session_id);
+        assert_eq!((used.len(), used.iter().any(unused)), (COUNT - 2, false));
+        assert_eq!(state.list(CardQuery::default()).len(), COUNT);
     }
 }
 
