@@ -158,6 +158,29 @@ pub fn last_lines(stderr: &str, most: usize) -> Vec<String> {
     lines
 }
 
+/// Returns at most `most` lines of a program that failed: a crash that prints its frames below its message, as those of Node,
+/// Rust and Go, from the message on; otherwise the last lines.
+pub fn lines_of_cause(stderr: &str, most: usize) -> Vec<String> {
+    let mut lines = last_lines(stderr, usize::MAX);
+    let begins = |(n, line): (usize, &String)| {
+        let is_message = line.contains("panicked at") || score(line) > 0;
+        let follows = lines.iter().skip(n + 1).take(2);
+        (is_message && follows.map(|line| line.trim_start()).any(is_frame)).then_some(n)
+    };
+    let last = lines.len().saturating_sub(most);
+    let begin = lines.iter().enumerate().find_map(begins).unwrap_or(last);
+    lines.drain(..begin.min(last));
+    lines.truncate(most);
+    lines
+}
+
+/// Returns `true` if the line begins the frames below the message of a crash.
+fn is_frame(line: &str) -> bool {
+    ["at ", "stack backtrace:", "goroutine "]
+        .iter()
+        .any(|frame| line.starts_with(frame))
+}
+
 /// Scores how likely the line gives the cause of a failure; 0 if it does not look like one.
 fn score(line: &str) -> u32 {
     let lower = line.trim().to_lowercase();
@@ -316,6 +339,38 @@ mod tests {
         ];
         for (stderr, want) in cases {
             assert_eq!(cause(stderr).as_deref(), Some(want), "{stderr}");
+        }
+    }
+
+    #[test]
+    fn crash_with_many_frames_is_shown_from_its_message_on() {
+        let frames = |frame: &str| format!("{frame}\n").repeat(20);
+        let node = format!(
+            "starting\nError: no key\n{}Node.js v22\n",
+            frames("    at f (a.js:1:1)")
+        );
+        let rust = format!(
+            "thread 'main' panicked at src/a.rs:1:1:\nno key\nstack backtrace:\n{}",
+            frames("   0: f")
+        );
+        let python = format!(
+            "Traceback (most recent call last):\n{}KeyError: 'key'\n",
+            frames("  File \"a\", line 1")
+        );
+        for (stderr, first, last) in [
+            (node, "Error: no key", "    at f (a.js:1:1)"),
+            (rust, "thread 'main' panicked at src/a.rs:1:1:", "   0: f"),
+            (python, "  File \"a\", line 1", "KeyError: 'key'"),
+            ("a\nError: b\n".to_owned(), "a", "Error: b"),
+        ] {
+            let lines = lines_of_cause(&stderr, 10);
+            let ends = (lines.first(), lines.last());
+            assert_eq!(
+                ends,
+                (Some(&first.to_owned()), Some(&last.to_owned())),
+                "{stderr}"
+            );
+            assert!(lines.len() <= 10, "{stderr}");
         }
     }
 

@@ -6,7 +6,7 @@ use crate::cli::args::shared::Format;
 use crate::cli::styles::DIM;
 use acpipe_core::hub::{MAY_NOT_ASK, RUN_NOTICES};
 use acpipe_json::value;
-use acpipe_model::cause::last_lines;
+use acpipe_model::cause::lines_of_cause;
 use acpipe_protocol::chunk::Chunk;
 use acpipe_protocol::wire::Activity;
 use serde_json::value::RawValue;
@@ -79,7 +79,8 @@ impl RunView {
         }
     }
 
-    /// Shows the last lines of the agent's stderr, and of its stdout, if the agent failed to start or exited.
+    /// Shows lines of the agent's stderr, and of its stdout, if the agent failed to start or exited: those of a crash, or the
+    /// last ones.
     pub(super) fn output_of(&mut self, kind: &str, data: &Value) {
         let starts = data["stage"] == "initialize" || data["stage"] == "spawn";
         let ended = ["agentStart", "agentExited", "initialize"].contains(&kind);
@@ -88,20 +89,20 @@ impl RunView {
         }
         // With this log level the lines were already logged.
         if !tracing::enabled!(target: "acpipe::agent_stderr", tracing::Level::DEBUG) {
-            self.last_lines(
-                "last lines of the agent's stderr (show all of it with --log-level warn,acpipe::agent_stderr=debug):",
+            self.lines_of(
+                "lines of the agent's stderr (show all of it with --log-level warn,acpipe::agent_stderr=debug):",
                 &data["stderr"],
             );
         }
-        self.last_lines(
-            "last lines of the agent's stdout that are no messages:",
+        self.lines_of(
+            "lines of the agent's stdout that are no messages:",
             &data["stdout"],
         );
     }
 
-    /// Shows the last lines of an output. A single line is already in the error message.
-    fn last_lines(&mut self, title: &str, output: &Value) {
-        let lines = last_lines(output.as_str().unwrap_or_default(), OUTPUT_LINES);
+    /// Shows lines of an output. A single line is already in the error message.
+    fn lines_of(&mut self, title: &str, output: &Value) {
+        let lines = lines_of_cause(output.as_str().unwrap_or_default(), OUTPUT_LINES);
         if lines.len() < 2 {
             return;
         }
