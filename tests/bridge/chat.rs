@@ -126,7 +126,7 @@ fn commands_of_a_chat_are_not_prompts() {
     enter(&mut screen, "/in\t it\n");
     screen.await_text("first\n\n");
     enter(&mut screen, "/new\n");
-    screen.await_text("acpipe: new session\n");
+    screen.await_text("acpipe: new session; the one before: acpipe run --session run-");
     enter(&mut screen, "//mode\n");
     screen.await_text("second\n\n");
     enter(&mut screen, "/quit\n");

@@ -135,36 +135,34 @@ impl TerminalSession {
         (self.continuation != Continuation::Daemon).then_some(Command::History(close))
     }
 
-    /// Returns the id of another new session.
+    /// Returns the id of another new session. It begins with its number, so that people see that it is another one.
     pub fn next_id(&mut self) -> String {
         self.former += 1;
-        unnamed(&format!("{}{:x}", self.unique, self.former))
+        unnamed(&format!("{:x}{}", self.former + 1, self.unique))
     }
 
     /// Returns how to continue the session, for the end of the chat; `None` if it cannot be continued or has no turn.
     pub fn continuation(&self) -> Option<String> {
-        let id = &self.id;
-        if self.turns == 0 {
-            return None;
-        }
-        match self.continuation {
-            Continuation::Impossible => None,
-            Continuation::Daemon => Some(format!(
-                "the session stays in the daemon: acpipe attach {}",
-                name_of(id)
-            )),
-            Continuation::EndedDaemon => Some(format!(
-                "continue with acpipe run --daemon --session {}",
-                name_of(id)
-            )),
-            Continuation::Stored if is_unnamed(id) => Some(format!(
-                "continue with acpipe run --continue, or later with acpipe run --session {id}"
-            )),
-            Continuation::Stored => Some(format!(
-                "continue with acpipe run --session {}",
-                name_of(id)
-            )),
-        }
+        let command = self.command()?;
+        Some(match self.continuation {
+            Continuation::Daemon => format!("the session stays in the daemon: {command}"),
+            Continuation::Stored if is_unnamed(&self.id) => {
+                format!("continue with acpipe run --continue, or later with {command}")
+            }
+            _ => format!("continue with {command}"),
+        })
+    }
+
+    /// Returns the command that continues the session; `None` if it cannot be continued or has no turn.
+    pub fn command(&self) -> Option<String> {
+        let name = name_of(&self.id);
+        let command = match self.continuation {
+            Continuation::Impossible => return None,
+            Continuation::Daemon => format!("acpipe attach {name}"),
+            Continuation::EndedDaemon => format!("acpipe run --daemon --session {name}"),
+            Continuation::Stored => format!("acpipe run --session {name}"),
+        };
+        (self.turns > 0).then_some(command)
     }
 }
 

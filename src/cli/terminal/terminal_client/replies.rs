@@ -28,7 +28,7 @@ impl TerminalClient {
             (TerminalStep::List, Reply::Sessions(found)) => self.chosen(&found.sessions),
             (TerminalStep::Connect, Reply::Status(status)) => {
                 if let Some(note) = calls::package_runner_note(&status) {
-                    self.output.view.note(&note);
+                    self.output.view.print_note(&note);
                 }
                 self.can = status.capabilities;
                 self.open();
@@ -44,10 +44,14 @@ impl TerminalClient {
                 if let Some(close) = self.session.close() {
                     self.send(OTHER, close);
                 }
+                let former = self.session.command();
                 self.session.id = std::mem::take(&mut self.next_session);
                 self.others = OtherClients::default();
                 self.set_offers(&session.state);
-                self.output.view.note("new session");
+                let before = former.map_or_else(String::new, |command| {
+                    format!("; the one before: {command}")
+                });
+                self.output.view.note(&format!("new session{before}"));
                 self.await_line();
             }
             (TerminalStep::Line, Reply::Session(session)) => self.opened_for_lines(&session),
