@@ -101,6 +101,8 @@ struct RelayReconnection {
     since: Instant,
     next: Instant,
     opening: Option<LinkOpening>,
+    /// `true` after a note says why the daemon cannot be reached.
+    is_noted: bool,
 }
 
 /// An open connection to the daemon.
@@ -269,6 +271,7 @@ impl Relay {
             since: now,
             next: now,
             opening: None,
+            is_noted: false,
         });
     }
 
@@ -310,7 +313,15 @@ impl Relay {
         };
         let elapsed = reconnection.since.elapsed();
         let is_late = elapsed >= GIVE_UP_AFTER;
-        reconnection.next = Instant::now() + if is_late { IDLE_RETRY } else { RETRY };
+        if let Some(error) = error.as_ref().filter(|error| !is_ending(error))
+            && !std::mem::replace(&mut reconnection.is_noted, true)
+        {
+            print_note(&format!(
+                "waiting for the daemon: {error:#}; trying again until it can be reached"
+            ));
+        }
+        let is_slow = is_late || reconnection.is_noted;
+        reconnection.next = Instant::now() + if is_slow { IDLE_RETRY } else { RETRY };
         // One that is about to end closes the connection: this is no refusal.
         if let Some(error) = error.filter(|error| is_late || error.is::<Refused>()) {
             let message = format!(
@@ -320,4 +331,11 @@ impl Relay {
             self.client.fail_all(&why, &mut self.output);
         }
     }
+}
+
+/// Returns `true` if the error is that of a daemon that is about to end, and closes the connection.
+fn is_ending(error: &anyhow::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    let error = error.downcast_ref::<std::io::Error>();
+    error.is_some_and(|e| matches!(e.kind(), BrokenPipe | ConnectionReset | UnexpectedEof))
 }
