@@ -2,6 +2,7 @@
 //! is connected to ends.
 
 mod face;
+mod methods;
 mod relayed_client;
 mod stdio;
 
@@ -152,6 +153,7 @@ impl Relay {
             let client = &self.client;
             let is_over = self.pipes.is_ended() || client.is_leaving() || !client.can_continue();
             if self.link.is_none() && is_over {
+                self.note_end();
                 self.pipes.finish(std::mem::take(&mut self.output)).await?;
                 return Ok(());
             }
@@ -249,6 +251,9 @@ impl Relay {
                 self.outgoing.extend_from_slice(&own);
             }
         }
+        if self.client.refusal().is_some() {
+            self.lost();
+        }
     }
 
     /// The connection has ended.
@@ -259,13 +264,6 @@ impl Relay {
             return;
         }
         self.client.lost(&mut self.output);
-        if !self.client.can_continue() {
-            print_note(
-                "the daemon ended, and the next one would not know the agent, options, MCP servers or variables that this \
-                 program named; start the program again",
-            );
-            return;
-        }
         let now = Instant::now();
         self.reconnection = Some(RelayReconnection {
             since: now,
@@ -273,6 +271,24 @@ impl Relay {
             opening: None,
             is_noted: false,
         });
+    }
+
+    /// Fails the calls of a client that is not continued, and says why.
+    fn note_end(&mut self) {
+        if self.pipes.is_ended() || self.client.is_leaving() {
+            return;
+        }
+        let why = match self.client.refusal() {
+            Some(error) => format!(
+                "the daemon ended, and the next one did not accept what this program set ({error}); start the program again"
+            ),
+            None => "the daemon ended, and the next one would not know the agent, options, MCP servers or variables that this \
+                     program named, or what it set in a batch or without an id; start the program again"
+                .to_owned(),
+        };
+        print_note(&why);
+        let error = Error::new(ErrorKind::AgentExited, why);
+        self.client.fail_all(&error, &mut self.output);
     }
 
     /// Connects at once after a message of the client, also if all attempts so far have failed.
