@@ -23,6 +23,9 @@ use tracing::warn;
 /// Maximum length of the path of a socket in bytes: the system's limit on Linux and macOS, without the final zero.
 const LONGEST_PATH: usize = 103;
 
+/// Advice where another user has the place of the socket.
+const ELSEWHERE: &str = "choose another state directory with --state-dir, or set XDG_RUNTIME_DIR to a directory of yours";
+
 /// Place of the daemon of a state directory. All of it is readable by its owner only.
 #[derive(Debug, Clone)]
 pub struct DaemonPlace {
@@ -203,8 +206,9 @@ fn check_peer(stream: &UnixStream) -> io::Result<()> {
     if peer == own {
         return Ok(());
     }
-    let why =
-        format!("the process at the other end of the socket belongs to user {peer}, not {own}");
+    let why = format!(
+        "the process at the other end of the socket belongs to user {peer}, not {own}; {ELSEWHERE}"
+    );
     Err(io::Error::new(ErrorKind::PermissionDenied, why))
 }
 
@@ -225,7 +229,13 @@ fn open_directory(path: &Path) -> io::Result<File> {
     match opened {
         Ok(dir) if dir.metadata()?.uid() == geteuid().as_raw() => Ok(dir),
         _ => {
-            let why = "must be a directory of the user who runs acpipe; remove it";
+            let own = geteuid().as_raw();
+            let owner = fs::symlink_metadata(path).map_or(own, |found| found.uid());
+            let why = if owner == own {
+                "must be a directory of the user who runs acpipe; remove it".to_owned()
+            } else {
+                format!("belongs to user {owner}, not {own}; {ELSEWHERE}")
+            };
             Err(named(
                 path,
                 &io::Error::new(ErrorKind::PermissionDenied, why),

@@ -25,6 +25,12 @@ pub fn printable(text: &str) -> Cow<'_, str> {
             // Control pictures: ␀ to ␟, and ␡.
             '\0'..='\x1f' if is_unsafe(c) => shown.extend(char::from_u32(0x2400 + u32::from(c))),
             '\x7f' => shown.push('\u{2421}'),
+            BLACK_FLAG => {
+                shown.push(c);
+                for _ in 0..region_tags(&rest) {
+                    shown.extend(rest.next());
+                }
+            }
             c if is_unsafe(c) => {
                 // Writing to memory cannot fail.
                 let _ = write!(shown, "<U+{:04X}>", u32::from(c));
@@ -44,8 +50,10 @@ pub fn json_escaped(json: &str) -> Cow<'_, str> {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
         if is_unsafe(c) {
-            // All of these characters are in the basic multilingual plane. Writing to memory cannot fail.
-            let _ = write!(escaped, "\\u{:04x}", u32::from(c));
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to memory cannot fail.
+                let _ = write!(escaped, "\\u{unit:04x}");
+            }
         } else {
             escaped.push(c);
         }
@@ -53,14 +61,37 @@ pub fn json_escaped(json: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Returns `true` if the character controls a terminal or changes the direction of text.
+/// Returns `true` if the character controls a terminal, changes the direction of text, or is not visible.
+///
+/// Not among them are the joiners U+200C and U+200D and the variation selectors, which emoji and some scripts need.
 fn is_unsafe(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            true
-        }
+        '\u{61c}'
+        | '\u{200b}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{2064}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{feff}'
+        | '\u{e0000}'..='\u{e007f}' => true,
         c => c.is_control(),
+    }
+}
+
+/// Emoji that begins the flag of a region such as Scotland. Tags with the region's code follow it.
+const BLACK_FLAG: char = '\u{1f3f4}';
+
+/// Returns the number of tags that make a black flag that of a region; 0 if it is none, so that no other text hides in them.
+fn region_tags(rest: &Peekable<Chars<'_>>) -> usize {
+    let is_code = |c: &char| matches!(c, '\u{e0030}'..='\u{e0039}' | '\u{e0061}'..='\u{e007a}');
+    let code = rest.clone().take_while(is_code).count();
+    let is_ended = rest.clone().nth(code) == Some('\u{e007f}');
+    if is_ended && (4..=6).contains(&code) {
+        code + 1
+    } else {
+        0
     }
 }
 
@@ -138,10 +169,38 @@ mod tests {
             ("10%\r20%\r\ndone", "10% 20%\ndone"),
             ("a\0b\x08c\x7fd\x07", "a␀b␈c␡d␇"),
             ("\u{85}\u{202e}txt.exe", "<U+0085><U+202E>txt.exe"),
+            (
+                "l\u{200b}s\u{2060}\u{feff} \u{e0068}\u{e0069}",
+                "l<U+200B>s<U+2060><U+FEFF> <U+E0068><U+E0069>",
+            ),
+            (
+                "\u{1f3f4}\u{e0068}\u{e0069}\u{e007f}",
+                "\u{1f3f4}<U+E0068><U+E0069><U+E007F>",
+            ),
         ];
         for (text, want) in cases {
             assert_eq!(printable(text), want, "{text:?}");
             assert!(matches!(printable(want), Cow::Borrowed(_)), "{want:?}");
         }
+    }
+    #[test]
+    fn emoji_and_joined_letters_stay() {
+        for text in [
+            "\u{1f469}\u{200d}\u{1f4bb} \u{2764}\u{fe0f}",
+            "\u{645}\u{6cc}\u{200c}\u{62e}",
+            "\u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
+            "\u{1f3f4}\u{200d}\u{2620}\u{fe0f}",
+        ] {
+            assert_eq!(printable(text), text);
+        }
+    }
+
+    #[test]
+    fn escaped_json_has_the_same_value() {
+        let json = "\"a\u{200b}\u{e0068}\u{202e}\"";
+        let escaped = json_escaped(json);
+        assert_eq!(escaped, r#""a\u200b\udb40\udc68\u202e""#);
+        let values = [json, &escaped].map(|text| serde_json::from_str::<String>(text).unwrap());
+        assert_eq!(values[0], values[1]);
     }
 }

@@ -109,8 +109,14 @@ pub async fn connect_control(state_dir: &Path) -> anyhow::Result<Option<DaemonCo
 
 async fn connect_stream(place: &DaemonPlace) -> anyhow::Result<Option<UnixStream>> {
     let stream = place.connect().await;
+    let socket = place.socket().display();
+    let is_of_others =
+        matches!(&stream, Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied);
+    if is_of_others {
+        // The error says what to do.
+        return stream.with_context(|| format!("cannot connect to the daemon at {socket}"));
+    }
     stream.with_context(|| {
-        let socket = place.socket().display();
         format!("cannot connect to the daemon at {socket}; stop it with `acpipe daemon stop`, or remove the socket")
     })
 }

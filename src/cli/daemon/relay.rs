@@ -2,6 +2,7 @@
 //! is connected to ends.
 
 mod face;
+mod methods;
 mod relayed_client;
 mod stdio;
 
@@ -101,6 +102,8 @@ struct RelayReconnection {
     since: Instant,
     next: Instant,
     opening: Option<LinkOpening>,
+    /// `true` after a note says why the daemon cannot be reached.
+    is_noted: bool,
 }
 
 /// An open connection to the daemon.
@@ -150,6 +153,7 @@ impl Relay {
             let client = &self.client;
             let is_over = self.pipes.is_ended() || client.is_leaving() || !client.can_continue();
             if self.link.is_none() && is_over {
+                self.note_end();
                 self.pipes.finish(std::mem::take(&mut self.output)).await?;
                 return Ok(());
             }
@@ -247,6 +251,9 @@ impl Relay {
                 self.outgoing.extend_from_slice(&own);
             }
         }
+        if self.client.refusal().is_some() {
+            self.lost();
+        }
     }
 
     /// The connection has ended.
@@ -257,19 +264,31 @@ impl Relay {
             return;
         }
         self.client.lost(&mut self.output);
-        if !self.client.can_continue() {
-            print_note(
-                "the daemon ended, and the next one would not know the agent, options, MCP servers or variables that this \
-                 program named; start the program again",
-            );
-            return;
-        }
         let now = Instant::now();
         self.reconnection = Some(RelayReconnection {
             since: now,
             next: now,
             opening: None,
+            is_noted: false,
         });
+    }
+
+    /// Fails the calls of a client that is not continued, and says why.
+    fn note_end(&mut self) {
+        if self.pipes.is_ended() || self.client.is_leaving() {
+            return;
+        }
+        let why = match self.client.refusal() {
+            Some(error) => format!(
+                "the daemon ended, and the next one did not accept what this program set ({error}); start the program again"
+            ),
+            None => "the daemon ended, and the next one would not know the agent, options, MCP servers or variables that this \
+                     program named, or what it set in a batch or without an id; start the program again"
+                .to_owned(),
+        };
+        print_note(&why);
+        let error = Error::new(ErrorKind::AgentExited, why);
+        self.client.fail_all(&error, &mut self.output);
     }
 
     /// Connects at once after a message of the client, also if all attempts so far have failed.
@@ -310,7 +329,15 @@ impl Relay {
         };
         let elapsed = reconnection.since.elapsed();
         let is_late = elapsed >= GIVE_UP_AFTER;
-        reconnection.next = Instant::now() + if is_late { IDLE_RETRY } else { RETRY };
+        if let Some(error) = error.as_ref().filter(|error| !is_ending(error))
+            && !std::mem::replace(&mut reconnection.is_noted, true)
+        {
+            print_note(&format!(
+                "waiting for the daemon: {error:#}; trying again until it can be reached"
+            ));
+        }
+        let is_slow = is_late || reconnection.is_noted;
+        reconnection.next = Instant::now() + if is_slow { IDLE_RETRY } else { RETRY };
         // One that is about to end closes the connection: this is no refusal.
         if let Some(error) = error.filter(|error| is_late || error.is::<Refused>()) {
             let message = format!(
@@ -320,4 +347,11 @@ impl Relay {
             self.client.fail_all(&why, &mut self.output);
         }
     }
+}
+
+/// Returns `true` if the error is that of a daemon that is about to end, and closes the connection.
+fn is_ending(error: &anyhow::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    let error = error.downcast_ref::<std::io::Error>();
+    error.is_some_and(|e| matches!(e.kind(), BrokenPipe | ConnectionReset | UnexpectedEof))
 }

@@ -182,3 +182,26 @@ fn editor_goes_on_when_the_daemon_is_killed() {
     assert!(!later.iter().any(partial), "replayed: {later:#?}");
     program.finish();
 }
+
+#[test]
+fn program_that_set_something_in_another_form_than_a_call_ends_with_the_daemon() {
+    let refused = json!({"sessionId": "s", "options": {"disallowedTools": ["execute"]}});
+    let as_notification = json!({"jsonrpc": "2.0", "method": "session/ensure", "params": refused});
+    let mut as_null = as_notification.clone();
+    as_null["id"] = Value::Null;
+    let mut in_batch = as_notification.clone();
+    in_batch["id"] = json!("b");
+    for message in [as_notification, as_null, json!([in_batch])] {
+        let mut program = Program::serve(&[say("first ")]);
+        program.peer.send(&message);
+        program.prompt().unwrap();
+        program.kill_daemon();
+        let (status, stderr) = program.peer.wait().unwrap();
+        assert!(status.success(), "{stderr}");
+        assert!(
+            stderr.contains("start the program again"),
+            "{message}: {stderr}"
+        );
+        program.daemon.stop();
+    }
+}

@@ -1,4 +1,4 @@
-//! The two protocols of relayed clients: what another daemon must know of a session, and which calls it may get again.
+//! The two protocols of relayed clients: what another daemon must know of a session, and how requests are withdrawn.
 
 use acpipe_json::rpc;
 use serde_json::value::RawValue;
@@ -27,81 +27,11 @@ pub struct FollowedSession {
 pub enum SessionChange {
     None,
     Follows(String, FollowedSession),
-    Leaves(String),
+    /// `None` for the default session, whose id the relay does not know.
+    Leaves(Option<String>),
 }
 
-/// Calls with the same effect when they are made twice. A repeated `session/prompt` is a request for the result of the turn
-/// of its `turnId`, and runs the turn only if no daemon has begun it.
-const REPEATED: &[&str] = &[
-    "initialize",
-    "agent/connect",
-    "agent/get",
-    "agent/list",
-    "agent/status",
-    "message/last",
-    "message/list",
-    "rpc.discover",
-    "session/attach",
-    "session/clients",
-    "session/detach",
-    "session/ensure",
-    "session/get",
-    "session/list",
-    "session/prompt",
-    "session/replay",
-    "session/setMode",
-    "session/setModel",
-    "session/setOption",
-    "session/subscribe",
-];
-
-const REPEATED_OF_ACP: &[&str] = &[
-    "initialize",
-    "session/list",
-    "session/new",
-    "session/resume",
-    "session/set_config_option",
-    "session/set_mode",
-    "session/set_model",
-];
-
-/// Calls by which a client says something that holds for it.
-const BINDING: &[&str] = &[
-    "agent/authenticate",
-    "agent/register",
-    "agent/updateEnvironment",
-    "session/create",
-    "session/ensure",
-];
-
 impl RelayFace {
-    /// Returns `true` if an open call is made again at another daemon.
-    pub fn repeats(self, method: &str) -> bool {
-        match self {
-            Self::Neutral => REPEATED.contains(&method),
-            Self::Acp => REPEATED_OF_ACP.contains(&method),
-        }
-    }
-
-    /// Returns `true` if a successful call says something that holds for the client, and that it does not say again to
-    /// another daemon: what the agent may do there would differ without a word.
-    pub fn binds(self, method: &str, params: &Value) -> bool {
-        let names = |member: &str| match &params[member] {
-            Value::Null => false,
-            Value::Object(members) => !members.is_empty(),
-            Value::Array(items) => !items.is_empty(),
-            _ => true,
-        };
-        let opens = matches!(method, "session/ensure" | "session/create");
-        self.may_bind(method)
-            && (!opens || ["agent", "options", "mcpServers"].into_iter().any(names))
-    }
-
-    /// Returns `true` if a call of this method [binds](Self::binds) with some parameters.
-    pub fn may_bind(self, method: &str) -> bool {
-        self == Self::Neutral && BINDING.contains(&method)
-    }
-
     /// Returns the method and the parameters of the call by which a session is followed.
     pub fn follow(self, id: &str, session: &FollowedSession) -> (&'static str, Value) {
         let mut params = session.members.clone();
@@ -153,15 +83,24 @@ impl RelayFace {
             Some(id) => SessionChange::Follows(id, FollowedSession { members, last_seq }),
             None => SessionChange::None,
         };
-        let leaves = || named(params).map_or(SessionChange::None, SessionChange::Leaves);
+        let leaves = || SessionChange::Leaves(named(params).filter(|id| id != "default"));
         match (self, method) {
             (Self::Neutral, "session/attach") => {
                 let after = params["afterSeq"].as_u64();
                 let last = after.or(result["lastSeq"].as_u64());
-                follows(named(result), kept(&["role", "onDisconnect"]), last)
+                let mut members = params.as_object().cloned().unwrap_or_default();
+                members.retain(|name, _| !matches!(name.as_str(), "sessionId" | "afterSeq"));
+                follows(named(result), members, last)
             }
             (Self::Neutral, "session/ensure" | "session/create" | "session/prompt") => {
                 follows(named(result), Map::new(), None)
+            }
+            (
+                Self::Neutral,
+                "session/setMode" | "session/setModel" | "session/setOption" | "session/steer",
+            ) => {
+                let id = named(params).filter(|id| id != "default");
+                follows(id, Map::new(), None)
             }
             (Self::Neutral, "session/detach" | "session/close" | "session/clear")
             | (Self::Acp, "session/close" | "session/delete") => leaves(),

@@ -1,10 +1,11 @@
 //! A relayed client as the messages show it: what another daemon has to know, and what is open in both directions.
 
 use super::face::{FollowedSession, RelayFace, SessionChange};
+use super::methods::MethodEffect;
 use acpipe_host::random_number;
 use acpipe_json::frame::{Framing, write_framed};
-use acpipe_json::rpc::{ErrorObject, Message};
-use acpipe_json::{Members, raw_object, rpc, text, to_raw, value};
+use acpipe_json::rpc::{ErrorObject, Message, RpcError};
+use acpipe_json::{Members, raw_object, rpc, shallow, text, to_raw, value};
 use acpipe_model::error::{Error, ErrorKind};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -35,7 +36,7 @@ struct RelayedCall {
     is_sent: bool,
     /// `true` for a call that was sent again: chunks that the client has may arrive again, too.
     is_repeated: bool,
-    /// `true` for a part of a batch, which cannot be sent again alone.
+    /// `true` for a part of a batch, which cannot be sent again alone, and whose parameters are not kept.
     is_in_batch: bool,
 }
 
@@ -63,8 +64,8 @@ pub struct RelayedClient {
     pub framing: Framing,
     /// Parameters of the `initialize` that a daemon has answered.
     initialize: Option<Box<RawValue>>,
-    /// Parameters of the answered calls of `agent/connect`.
-    agents: Vec<Option<Box<RawValue>>>,
+    /// Parameters of the successful calls of `agent/connect`, each once, the last one last.
+    agents: Vec<Value>,
     sessions: BTreeMap<String, FollowedSession>,
     /// Open calls, oldest first.
     calls: Vec<RelayedCall>,
@@ -80,8 +81,12 @@ pub struct RelayedClient {
     last_turn: u64,
     /// `true` after `shutdown`.
     is_leaving: bool,
-    /// `true` if the client has said something that another daemon would not know.
+    /// `true` if the client may have set something that another daemon would not know.
     is_bound: bool,
+    /// `false` until the daemon knows the client and its agents. Messages of the client wait until then.
+    is_restored: bool,
+    /// Error of the daemon that does not take the client as it is.
+    refusal: Option<String>,
 }
 
 impl RelayedClient {
@@ -102,6 +107,8 @@ impl RelayedClient {
             last_turn: 0,
             is_leaving: false,
             is_bound: false,
+            is_restored: true,
+            refusal: None,
         }
     }
 
@@ -113,6 +120,11 @@ impl RelayedClient {
     /// Returns `true` if another daemon can continue for the client under the same terms.
     pub fn can_continue(&self) -> bool {
         !self.is_bound
+    }
+
+    /// Returns the error of the daemon that does not take the client as it is.
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
     }
 
     /// Returns `true` if something waits for a daemon.
@@ -127,9 +139,17 @@ impl RelayedClient {
 
     /// Takes a message of the client. `out` gets what the daemon receives, if one is connected.
     pub fn sent(&mut self, message: &[u8], is_connected: bool, out: &mut Vec<u8>) {
+        let is_connected = is_connected && self.is_restored;
         let text = std::str::from_utf8(message).unwrap_or_default();
+        let text = &*shallow(text);
         match rpc::parse(text) {
+            // The response to a call with the id `null` cannot be found.
+            Ok(Message::Request { id, method, .. }) if id.get() == "null" => {
+                self.judge(&method, false);
+            }
             Ok(Message::Request { id, method, params }) => {
+                self.is_bound |= self.is_taken(id);
+                self.judge(&method, true);
                 let named = self.with_turn(&method, params);
                 let is_changed = named.is_some();
                 let call = RelayedCall {
@@ -140,7 +160,6 @@ impl RelayedClient {
                     is_repeated: false,
                     is_in_batch: false,
                 };
-                self.is_leaving |= self.face == RelayFace::Neutral && method == "shutdown";
                 if is_connected && is_changed {
                     self.write_call(&call, out);
                 } else if is_connected {
@@ -168,9 +187,75 @@ impl RelayedClient {
                 });
                 return;
             }
-            Ok(Message::Notification { .. }) => {}
-            Err(_) => self.note_batch(text),
+            Ok(Message::Notification { method, .. }) => self.judge(&method, false),
+            Err(_) => {
+                if let Ok(messages) = serde_json::from_str::<Vec<&RawValue>>(text) {
+                    self.sent_batch(message, &messages, is_connected, out);
+                    return;
+                }
+            }
         }
+        self.pass_on(message, is_connected, out);
+    }
+
+    /// Judges a message of the client by its method. `is_followed`: the relay sees the response, because the message is a
+    /// single call with an id.
+    fn judge(&mut self, method: &str, is_followed: bool) {
+        match self.face.effect(method) {
+            MethodEffect::NoState => {}
+            MethodEffect::Ends => self.is_leaving = true,
+            MethodEffect::Followed { .. } | MethodEffect::Binds => self.is_bound |= !is_followed,
+        }
+    }
+
+    /// Returns `true` if the response to a call with this id could be taken for that to another call.
+    fn is_taken(&self, id: &RawValue) -> bool {
+        self.calls.iter().any(|call| call.id.get() == id.get())
+            || text(Some(id)).is_some_and(|id| id.starts_with(OWN_CALL))
+    }
+
+    /// Takes a batch of the client. Responses in it are passed on alone, since their ids may have to change.
+    fn sent_batch(
+        &mut self,
+        batch: &[u8],
+        messages: &[&RawValue],
+        is_connected: bool,
+        out: &mut Vec<u8>,
+    ) {
+        let mut rest = Vec::new();
+        for message in messages {
+            match rpc::parse(message.get()) {
+                Ok(Message::Response { .. }) => {
+                    self.sent(message.get().as_bytes(), is_connected, out);
+                    continue;
+                }
+                Ok(Message::Request { id, method, .. }) => {
+                    self.judge(&method, false);
+                    if id.get() != "null" {
+                        self.is_bound |= self.is_taken(id);
+                        self.calls.push(RelayedCall {
+                            id: id.to_owned(),
+                            method: method.into_owned(),
+                            params: None,
+                            is_sent: true,
+                            is_repeated: false,
+                            is_in_batch: true,
+                        });
+                    }
+                }
+                Ok(Message::Notification { method, .. }) => self.judge(&method, false),
+                Err(_) => {}
+            }
+            rest.push(message);
+        }
+        if rest.len() == messages.len() {
+            self.pass_on(batch, is_connected, out);
+        } else if !rest.is_empty() {
+            self.pass_on(to_raw(&rest).get().as_bytes(), is_connected, out);
+        }
+    }
+
+    fn pass_on(&mut self, message: &[u8], is_connected: bool, out: &mut Vec<u8>) {
         if is_connected {
             self.write(message, out);
         } else {
@@ -196,10 +281,8 @@ impl RelayedClient {
                     self.own_answered(own, result, to_daemon);
                     return;
                 }
-                if let Some(call) = self.take_call(id)
-                    && let Ok(result) = outcome
-                {
-                    self.note_result(&call, result);
+                if let Some(call) = self.take_call(id) {
+                    self.note_outcome(&call, &outcome);
                 }
             }
             Ok(Message::Request { id, method, params }) => {
@@ -243,6 +326,7 @@ impl RelayedClient {
     /// The daemon has ended: withdraws its requests, and fails the calls that no other daemon can answer.
     pub fn lost(&mut self, out: &mut Vec<u8>) {
         self.earlier += 1;
+        self.is_restored = false;
         self.own_calls.clear();
         for request in std::mem::take(&mut self.requests) {
             write_framed(out, self.framing, |out| {
@@ -290,8 +374,8 @@ impl RelayedClient {
         });
     }
 
-    /// Makes the client known to another daemon: as it introduced itself, with its agents and sessions, and with its open
-    /// calls.
+    /// Makes the client known to another daemon: as it introduced itself and with its agents, and once that succeeded with its
+    /// sessions and its open calls.
     pub fn restore(&mut self, out: &mut Vec<u8>) {
         if let Some(params) = self.initialize.clone() {
             self.own_call(OwnCall::Initialize, "initialize", &params, out);
@@ -299,12 +383,20 @@ impl RelayedClient {
         for params in self.agents.clone() {
             self.own_call(OwnCall::Connect, "agent/connect", &params, out);
         }
+        self.continue_restoring(out);
+    }
+
+    fn continue_restoring(&mut self, out: &mut Vec<u8>) {
+        if self.is_restored || !self.own_calls.is_empty() {
+            return;
+        }
+        self.is_restored = true;
         for (id, session) in self.sessions.clone() {
             let (method, params) = self.face.follow(&id, &session);
             self.own_call(OwnCall::Follow(id), method, &params, out);
         }
         let mut calls = std::mem::take(&mut self.calls);
-        for call in &mut calls {
+        for call in calls.iter_mut().filter(|call| !call.is_in_batch) {
             call.is_repeated = call.is_sent;
             call.is_sent = true;
             self.write_call(call, out);
@@ -347,6 +439,7 @@ impl RelayedClient {
         to_daemon: &mut Vec<u8>,
     ) {
         let Err((message, data)) = result else {
+            self.continue_restoring(to_daemon);
             return;
         };
         warn!(
@@ -354,6 +447,8 @@ impl RelayedClient {
             message, "the daemon refused a call that restores a client"
         );
         let OwnCall::Follow(id) = call else {
+            self.is_bound = true;
+            self.refusal = Some(message);
             return;
         };
         // A log that lost its end: the client goes on after what it has.
@@ -398,26 +493,6 @@ impl RelayedClient {
         Some(self.requests.remove(at))
     }
 
-    fn note_batch(&mut self, text: &str) {
-        let Ok(messages) = serde_json::from_str::<Vec<&RawValue>>(text) else {
-            return;
-        };
-        for message in messages {
-            if let Ok(Message::Request { id, method, .. }) = rpc::parse(message.get()) {
-                // The parameters of a batch are not kept.
-                self.is_bound |= self.face.may_bind(&method);
-                self.calls.push(RelayedCall {
-                    id: id.to_owned(),
-                    method: method.into_owned(),
-                    params: None,
-                    is_sent: true,
-                    is_repeated: false,
-                    is_in_batch: true,
-                });
-            }
-        }
-    }
-
     fn note_batch_response(&mut self, text: &str) {
         let messages = serde_json::from_str::<Vec<&RawValue>>(text);
         for message in messages.unwrap_or_default() {
@@ -427,35 +502,53 @@ impl RelayedClient {
         }
     }
 
-    fn note_result(&mut self, call: &RelayedCall, result: &RawValue) {
+    fn note_outcome(&mut self, call: &RelayedCall, outcome: &Result<&RawValue, RpcError<'_>>) {
         let params = call.params.as_deref();
+        let mut given = params.map_or(Value::Null, value);
+        let error = outcome.as_ref().err().map(|error| error.code);
+        self.is_bound |= !call.is_in_batch && self.face.binds(&call.method, &given, error);
+        let Ok(result) = outcome else { return };
         match call.method.as_str() {
             "initialize" => self.initialize = params.map(ToOwned::to_owned),
             "agent/connect" if self.face == RelayFace::Neutral => {
-                let same = |known: &Option<Box<RawValue>>| {
-                    known.as_ref().map(|known| known.get()) == params.map(RawValue::get)
-                };
-                if !self.agents.iter().any(same) {
-                    self.agents.push(params.map(ToOwned::to_owned));
+                if let Value::Object(members) = &mut given {
+                    // Time that passed at the earlier daemon.
+                    members.retain(|name, _| !matches!(name.as_str(), "timeoutMs" | "elapsedMs"));
                 }
+                self.agents.retain(|known| *known != given);
+                self.agents.push(given);
             }
-            method => {
-                let given = params.map_or(Value::Null, value);
-                self.is_bound |= self.face.binds(method, &given);
-                match self.face.change(method, &given, &value(result)) {
-                    SessionChange::None => {}
-                    SessionChange::Leaves(id) => drop(self.sessions.remove(&id)),
-                    SessionChange::Follows(id, new) => {
-                        let is_call_to_follow = new.last_seq.is_some() || !new.members.is_empty();
-                        let known = self.sessions.entry(id).or_insert_with(|| new.clone());
-                        if is_call_to_follow {
-                            known.members = new.members;
-                            known.last_seq = known.last_seq.or(new.last_seq);
-                        }
+            method => match self.face.change(method, &given, &value(result)) {
+                SessionChange::None => {}
+                SessionChange::Leaves(Some(id)) => {
+                    self.sessions.remove(&id);
+                    self.is_bound |= self.face == RelayFace::Neutral && self.has_open_prompt(&id);
+                }
+                SessionChange::Leaves(None) => self.is_bound = true,
+                SessionChange::Follows(id, new) => {
+                    let is_call_to_follow = new.last_seq.is_some() || !new.members.is_empty();
+                    let known = self.sessions.entry(id).or_insert_with(|| new.clone());
+                    if is_call_to_follow {
+                        known.members = new.members;
+                        known.last_seq = known.last_seq.or(new.last_seq);
                     }
                 }
-            }
+            },
         }
+    }
+
+    /// Returns `true` if a prompt may be open in a session. Its end, or its repetition, makes the client follow the session again.
+    fn has_open_prompt(&self, session: &str) -> bool {
+        let prompts = self
+            .calls
+            .iter()
+            .filter(|call| call.method == "session/prompt");
+        prompts
+            .map(|call| call.params.as_deref().map_or(Value::Null, value))
+            .any(|params| {
+                let named = params["sessionId"].as_str();
+                named.is_none_or(|named| named == session || named == "default")
+            })
     }
 
     /// Records a chunk. Returns `true` if the client has it already.
