@@ -1,6 +1,7 @@
 //! The HTTP server of the daemon.
 
 mod chat;
+mod follow;
 mod reads;
 mod request;
 mod secrets;

@@ -79,7 +79,7 @@ const SCENARIOS = {
     assert.deepEqual(said(chat.messages), ['user: a', 'assistant: a', 'user: b', 'assistant: b']);
     assert.equal(chat.status, 'ready');
     assert.ok(await chat.isValid());
-    if (way.get) assert.deepEqual(await way.get(randomUUID(), 'messages'), { messages: [] });
+    if (way.get) assert.deepEqual(await way.get(randomUUID(), 'messages'), { messages: [], running: null });
   },
 
   async 'answer is resumed by another tab'(way, major, world) {

@@ -72,7 +72,7 @@ test('requests that are not valid are refused with a status and a reason', async
   assert.deepEqual(await (await handler(post('/none/cancel', {}))).json(), { cancelled: false });
   assert.deepEqual(await (await handler(new Request(`${BASE}/none/cancel`, { method: 'POST' }))).json(), { cancelled: false });
   assert.equal((await handler(get('/x/stream'))).status, 204);
-  assert.deepEqual(await (await handler(get('/x/messages'))).json(), { messages: [] });
+  assert.deepEqual(await (await handler(get('/x/messages'))).json(), { messages: [], running: null });
 });
 
 test('acpipe that cannot start is reported, and started at the next request', async () => {
@@ -176,7 +176,7 @@ test('sessions are listed if the app declares which', async () => {
 test('endpoints are at the path of the option api', async () => {
   const handler = createChatHandler(await new World().start(), { api: '/chats' });
   const read = (path) => handler(new Request(`http://app.test${path}`));
-  assert.deepEqual(await (await read('/base/chats/x/messages/')).json(), { messages: [] });
+  assert.deepEqual(await (await read('/base/chats/x/messages/')).json(), { messages: [], running: null });
   assert.equal((await read('/api/chat/x/messages')).status, 404);
 });
 

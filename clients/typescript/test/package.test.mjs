@@ -208,6 +208,27 @@ test('TypeScript examples of the README are checked strictly', () => {
   assert.equal(check(dir, files, ['--skipLibCheck', 'true']), '');
 });
 
+test('types of acpipe/react fit @ai-sdk/react', () => {
+  const dir = project();
+  for (const name of ['@ai-sdk', '@types', 'ai', 'react']) symlinkSync(join(ROOT, 'node_modules', name), join(dir, 'node_modules', name));
+  writeFileSync(join(dir, 'hook.mts'), `
+    import { HttpChatTransport, type ChatData } from 'acpipe/ai';
+    import { useAcpipeChat } from 'acpipe/react';
+    import type { UIMessage } from 'ai';
+    type Message = UIMessage<unknown, ChatData>;
+    export function use(): string[] {
+      const chat = useAcpipeChat<Message>({ id: 'x', api: '/api/chat', onData: ({ type }) => type.toUpperCase() });
+      const given = useAcpipeChat<Message>({ id: 'x', transport: new HttpChatTransport<Message>() });
+      for (const { id } of chat.requests) void chat.approve(id, { approved: true });
+      void given.sendMessage({ text: 'hi' });
+      // @ts-expect-error: the id is needed
+      useAcpipeChat({});
+      return chat.messages.flatMap(({ parts }) => parts.flatMap((part) => (part.type === 'data-permission' ? [part.data.reason ?? ''] : [])));
+    }
+  `);
+  assert.equal(check(dir, ['hook.mts'], ['--skipLibCheck', 'true', '--types', 'node', '--lib', 'es2023,dom,dom.iterable']), '');
+});
+
 for (const [major, name] of [[7, 'ai'], [6, 'ai6'], [5, 'ai5']]) {
   test(`types of acpipe/ai fit ai ${major}`, () => {
     const dir = project();

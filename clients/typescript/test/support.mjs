@@ -79,7 +79,7 @@ export class World {
   killable() {
     const [binary, pidFile] = [join(this.dir, 'wrapper'), join(this.dir, 'pid')];
     writeFileSync(binary, `#!/bin/sh\necho $$ > '${pidFile}'\nexec '${join(programs, 'acpipe')}' "$@"\n`, { mode: 0o755 });
-    return { binary, kill: () => process.kill(Number(readFileSync(pidFile, 'utf8')), 'SIGKILL') };
+    return { binary, kill: (signal = 'SIGKILL') => process.kill(Number(readFileSync(pidFile, 'utf8')), signal) };
   }
 
   /** Starts `acpipe serve --listen`; returns its address and token. */

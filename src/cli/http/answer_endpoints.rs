@@ -1,4 +1,4 @@
-//! `POST /api/chat/{id}/approval`, `…/answer` and `…/cancel`.
+//! `POST /api/chat/{id}/approval`, `…/answer`, `…/cancel` and `…/delete`.
 
 use super::approvals::ApprovalAnswer;
 use super::client::HubClient;
@@ -11,7 +11,7 @@ use crate::cli::connections::ClientAccess;
 use acpipe_core::client::{Command, History, Reply};
 use acpipe_json::check_input;
 use acpipe_protocol::fault::fault;
-use acpipe_protocol::wire::{CancelParams, ListMessagesParams, SessionParams};
+use acpipe_protocol::wire::{CancelParams, ClearSessionParams, ListMessagesParams, SessionParams};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -21,9 +21,15 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Number of messages before the last one in which the decision of a question is searched.
 const SEARCHED: u32 = 20;
+
+/// Time that the turns of a chat have to end before it is deleted, and the pause between two attempts.
+const DELETE: Duration = Duration::from_secs(15);
+const DELETE_PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -108,6 +114,43 @@ pub async fn post_cancel(
         turn_id: cancel.turn_id,
     };
     Ok(json_response(&client.call(Command::Cancel(params)).await?))
+}
+
+/// Handles `POST /api/chat/{id}/delete`: cancels the turns of a chat, then deletes it. A chat that does not exist is deleted.
+pub async fn post_delete(
+    State(server): State<Arc<ServerState>>,
+    Extension(access): Extension<ClientAccess>,
+    Path(session): Path<String>,
+    request: Request<Body>,
+) -> Result<Response, HttpFailure> {
+    let _: Map<String, Value> = read(request).await?;
+    let mut client = HubClient::open(&server.connector, access, None).await?;
+    let limit = Instant::now() + DELETE;
+    loop {
+        match delete(&mut client, &session).await {
+            Err(failure) if failure.is_busy() && Instant::now() < limit => {
+                tokio::time::sleep(DELETE_PAUSE).await;
+            }
+            Err(failure) if !failure.is_session_not_found() => return Err(failure),
+            Ok(()) | Err(_) => return Ok(json_response(&json!({}))),
+        }
+    }
+}
+
+async fn delete(client: &mut HubClient, session: &str) -> Result<(), HttpFailure> {
+    let session_id = Some(session.to_owned());
+    let cancel = CancelParams {
+        session_id: session_id.clone(),
+        turn_id: None,
+    };
+    client.call(Command::Cancel(cancel)).await?;
+    let clear = ClearSessionParams {
+        session_id,
+        ..ClearSessionParams::default()
+    };
+    let clear = Command::History(History::ClearSession(clear));
+    client.call(clear).await?;
+    Ok(())
 }
 
 async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<T, HttpFailure> {

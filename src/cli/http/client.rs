@@ -39,6 +39,8 @@ pub enum HubMessage {
     Withdrawn(ClientRequestId),
     /// Why the session waits.
     Waits(Waiting),
+    /// The session was closed or deleted by another client: nothing of it follows.
+    Detached,
     /// Reply to the call of this number.
     Reply(u64, Result<Reply, HttpFailure>),
 }
@@ -55,6 +57,7 @@ impl HubMessage {
             }
             HubOutput::Notice(notice) => match *notice {
                 Notice::Activity(activity) => Self::Waits(activity.waiting_for?),
+                Notice::Presence(presence) if presence.clients.is_empty() => Self::Detached,
                 _ => return None,
             },
         })

@@ -54,6 +54,11 @@ impl HttpFailure {
         self.is_of(ErrorKind::SessionNotFound)
     }
 
+    /// Returns `true` if a turn of the session runs, or prompts wait.
+    pub fn is_busy(&self) -> bool {
+        self.is_of(ErrorKind::Busy)
+    }
+
     fn is_of(&self, kind: ErrorKind) -> bool {
         let error = self.error.as_ref();
         error.is_some_and(|error| error.kind == kind)

@@ -23,9 +23,11 @@ pub struct ListQuery {
     limit: Option<u32>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct MessageList {
     messages: Vec<Value>,
+    /// Id of the message of the running turn, which is not among the messages.
+    running: Option<String>,
 }
 
 /// Handles `GET /api/chat`.
@@ -54,18 +56,21 @@ pub async fn get_messages(
 ) -> Result<Response, HttpFailure> {
     let major = sdk_major(&headers)?;
     let mut client = HubClient::open(&server.connector, access, major).await?;
-    let messages = match stored_messages(&mut client, &session).await {
+    let list = match stored_messages(&mut client, &session).await {
         // The chat has no messages yet.
-        Err(failure) if failure.is_session_not_found() => Vec::new(),
-        messages => messages?,
+        Err(failure) if failure.is_session_not_found() => MessageList::default(),
+        list => list?,
     };
-    Ok(json_response(&MessageList { messages }))
+    Ok(json_response(&list))
 }
 
-async fn stored_messages(client: &mut HubClient, session: &str) -> Result<Vec<Value>, HttpFailure> {
+async fn stored_messages(
+    client: &mut HubClient,
+    session: &str,
+) -> Result<MessageList, HttpFailure> {
     let attached = client.attach(session, None).await?;
     // The stream has this message from its beginning.
-    let omitted = attached.running.map(|running| running.message_id);
+    let running = attached.running.map(|running| running.message_id);
     let mut all = Vec::new();
     let mut after: Option<String> = None;
     loop {
@@ -80,10 +85,13 @@ async fn stored_messages(client: &mut HubClient, session: &str) -> Result<Vec<Va
             return Err(HttpFailure::unexpected_reply());
         };
         after = page.messages.last().and_then(id_of).map(str::to_owned);
-        let is_shown = |message: &Value| omitted.is_none() || id_of(message) != omitted.as_deref();
+        let is_shown = |message: &Value| running.is_none() || id_of(message) != running.as_deref();
         all.extend(page.messages.into_iter().filter(is_shown));
         if !page.more || after.is_none() {
-            return Ok(all);
+            return Ok(MessageList {
+                messages: all,
+                running,
+            });
         }
     }
 }

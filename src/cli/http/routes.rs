@@ -1,6 +1,6 @@
 //! Routes, and what applies to all requests: metrics, headers, `Host`, `Origin`, tokens.
 
-use super::answer_endpoints::{post_answer, post_approval, post_cancel};
+use super::answer_endpoints::{post_answer, post_approval, post_cancel, post_delete};
 use super::chat::post_chat;
 use super::failure::{HttpFailure, with_kind};
 use super::hub_metrics;
@@ -36,7 +36,7 @@ const POLICY: &str = "default-src 'self'; connect-src 'self'; img-src 'self' dat
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// Routes by name, for metrics. A path of a client is never a label.
-const ROUTES: [&str; 13] = [
+const ROUTES: [&str; 14] = [
     "/",
     "/app.js",
     "/app.css",
@@ -47,6 +47,7 @@ const ROUTES: [&str; 13] = [
     "/api/chat/{id}/stream",
     "/api/chat/{id}/messages",
     "/api/chat/{id}/cancel",
+    "/api/chat/{id}/delete",
     "/api/chat/{id}/approval",
     "/api/chat/{id}/answer",
     "other",
@@ -61,6 +62,7 @@ pub fn router(state: Arc<ServerState>, origins: &[HeaderValue]) -> Router {
         .route("/api/chat/{id}/stream", get(get_stream))
         .route("/api/chat/{id}/messages", get(get_messages))
         .route("/api/chat/{id}/cancel", post(post_cancel))
+        .route("/api/chat/{id}/delete", post(post_delete))
         .route("/api/chat/{id}/approval", post(post_approval))
         .route("/api/chat/{id}/answer", post(post_answer))
         .route_layer(from_fn_with_state(Arc::clone(&state), authorize));

@@ -4,8 +4,9 @@ use super::turn_stream::TurnStream;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use std::convert::Infallible;
+use std::future::{Future, ready};
 use std::time::Duration;
 
 /// Interval of comments in a stream without chunks. Some servers and proxies close a connection that is silent for ten seconds.
@@ -13,9 +14,17 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// Returns the response that streams a turn. A browser that does not read makes only this stream wait.
 pub fn stream_response(turn: TurnStream) -> Response {
-    let events = stream::unfold(turn, |mut turn| async {
-        let data = turn.next().await?;
-        Some((Ok::<_, Infallible>(Event::default().data(data)), turn))
+    later_response(ready(Some(turn)))
+}
+
+/// Returns the response that streams a turn which begins later. It ends without the last event if no turn comes.
+pub fn later_response(turn: impl Future<Output = Option<TurnStream>> + Send + 'static) -> Response {
+    let turns = stream::once(turn).filter_map(ready);
+    let events = turns.flat_map(|turn| {
+        stream::unfold(turn, |mut turn| async {
+            let data = turn.next().await?;
+            Some((Ok::<_, Infallible>(Event::default().data(data)), turn))
+        })
     });
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE).text("keep-alive");
     let mut response = Sse::new(events).keep_alive(keep_alive).into_response();

@@ -172,7 +172,9 @@ impl TurnStream {
                 self.deadline = Some(Deadline::LastChunk(Instant::now() + LAST_CHUNK));
             }
             HubMessage::Waits(waiting) => self.wait(&waiting),
-            HubMessage::Reply(..) => {}
+            // A turn that runs has its last chunk before.
+            HubMessage::Detached if self.followed.prompt.is_none() => self.end(),
+            HubMessage::Detached | HubMessage::Reply(..) => {}
         }
         self.update_wait();
         Ok(())
@@ -296,6 +298,9 @@ impl TurnStream {
     }
 
     fn end(&mut self) {
+        if self.has_ended {
+            return;
+        }
         self.has_ended = true;
         self.events.push_back("[DONE]".to_owned());
     }

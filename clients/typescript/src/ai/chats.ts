@@ -1,7 +1,7 @@
 // Chats of the AI SDK over a client: each chat is a session.
 import type { Acpipe } from '../client.js';
-import { invalid, isKind } from '../errors.js';
-import type { Chunk, EnsureParams, ListSessionsParams, QuestionAnswer, RunningTurn, SessionInfo } from '../protocol.js';
+import { AcpipeError, invalid, isKind } from '../errors.js';
+import type { AttachResult, Chunk, EnsureParams, ListSessionsParams, QuestionAnswer, RunningTurn, SessionInfo } from '../protocol.js';
 import { allMessages } from '../session.js';
 import { storedChunks, type FollowedTurn } from '../turn.js';
 import { OpenRequests, type Approval } from './open-requests.js';
@@ -10,7 +10,10 @@ import { actionOf, type ChatRequest, type ChatAction } from './request.js';
 import { PromptWait } from './prompt-wait.js';
 import { ofProcess } from './shared-client.js';
 import { Step } from './step.js';
-import { notice, streamOf, turnChunks } from './turn-chunks.js';
+import type { StoredMessages } from './transport.js';
+import { isLast, lazyStreamOf, notice, streamOf, turnChunks } from './turn-chunks.js';
+import { errorChunks } from './turn-error.js';
+import { TurnWait } from './turn-wait.js';
 
 /** Parameters of a chat's session: its agent, directory and options. */
 export type ChatSession = Omit<EnsureParams, 'sessionId'>;
@@ -28,6 +31,9 @@ export interface ChatList {
 /** Time that the turns of a chat have to end before it is deleted. */
 const DELETE_LIMIT_MS = 15_000;
 
+/** Time after which a chat that is not stored is looked up again: another program can create it. */
+const NEW_CHAT_MS = 1_000;
+
 /** Number of messages before the last one in which the decision of a question is searched. */
 const SEARCHED = 20;
 
@@ -38,6 +44,22 @@ interface StoredMessage {
 
 type Approvals = ChatRequest['approvals'];
 
+/** How a page follows a turn that runs. */
+export interface ResumeOptions {
+  approvals?: Approvals;
+  /** Id of the message that the page has in part. */
+  message?: string | undefined;
+}
+
+interface NextTurn {
+  approvals: Approvals;
+  wait: TurnWait;
+  /** Number of the last chunk before the wait; `undefined` if the chat is not stored. */
+  lastSeq: number | undefined;
+  signal: AbortSignal;
+  close(): void;
+}
+
 /** Chats of each client: transports and handlers of one client share its turns and questions. */
 const CHATS = ofProcess('chats', () => new WeakMap<Acpipe, Chats>());
 
@@ -46,6 +68,8 @@ export class Chats {
   readonly #requests = new OpenRequests();
   /** Running turns by chat and turn. */
   readonly #turns = new Map<string, FollowedTurn>();
+  /** Waits for the next turn, by chat. */
+  readonly #waits = new Map<string, Set<TurnWait>>();
 
   static async of(client: Acpipe, { questions = false } = {}): Promise<Chats> {
     const chats = CHATS.get(client) ?? new Chats(client);
@@ -99,18 +123,51 @@ export class Chats {
     return streamOf(this.#chunks(turn, turnId, 0, new Step(), approvals, wait));
   }
 
-  /** The running turn from its beginning; `null` if no turn runs. */
-  async resume(id: string, params: ChatSession, approvals?: Approvals): Promise<ReadableStream<Chunk> | null> {
-    const turn = await this.#running(id, params);
-    return turn ? streamOf(this.#chunks(turn, turn.turnId!, 0, new Step(), approvals)) : null;
+  /**
+   * The running turn from its beginning; `null` if no turn runs. With the id of a message that a page has in part, the turn
+   * of that message, also if it has ended; `null` if it is not stored.
+   */
+  async resume(id: string, params: ChatSession, { approvals, message }: ResumeOptions = {}): Promise<ReadableStream<Chunk> | null> {
+    const running = await this.#attach(id);
+    if (running === undefined) return null;
+    const isRunning = running !== null && (message === undefined || message === running.messageId);
+    const turn = isRunning ? await this.#running(id, params) : undefined;
+    if (turn) return streamOf(this.#chunks(turn, turn.turnId!, 0, new Step(), approvals));
+    if (message === undefined) return null;
+    const chunks = this.#storedMessage(id, message);
+    const first = await chunks.next();
+    return first.done ? null : streamOf(withFirst(first.value, chunks));
+  }
+
+  /**
+   * The running turn from its beginning, else the next one. It ends without a chunk if the chat is deleted. The caller sees
+   * all turns that begin after it resolves.
+   */
+  async next(id: string, params: ChatSession, { approvals }: Pick<ResumeOptions, 'approvals'> = {}): Promise<ReadableStream<Chunk>> {
+    const left = new AbortController();
+    const wait = new TurnWait(this.#client, id, left.signal);
+    const waits = this.#waits.get(id) ?? new Set();
+    this.#waits.set(id, waits.add(wait));
+    const close = () => {
+      wait.close();
+      waits.delete(wait);
+      if (waits.size === 0 && this.#waits.get(id) === waits) this.#waits.delete(id);
+    };
+    try {
+      const lastSeq = await this.#lastSeq(id);
+      return lazyStreamOf(this.#nextTurn(id, params, { approvals, wait, lastSeq, signal: left.signal, close }), () => left.abort());
+    } catch (error) {
+      close();
+      throw error;
+    }
   }
 
   /** Stored messages, without that of the running turn, which `resume` streams. */
-  async messages<Message>(id: string): Promise<Message[]> {
+  async messages<Message>(id: string): Promise<StoredMessages<Message>> {
     const running = await this.#attach(id);
-    if (running === undefined) return [];
-    const all = await allMessages<Message & { id: string }>(this.#client, id);
-    return all.filter((message) => message.id !== running?.messageId);
+    if (running === undefined) return { messages: [], running: null };
+    const all = (await unlessDeleted(allMessages<Message & { id: string }>(this.#client, id))) ?? [];
+    return { messages: all.filter((message) => message.id !== running?.messageId), running: running?.messageId ?? null };
   }
 
   /** Deletes a chat with its messages, after the end of its turns. */
@@ -119,7 +176,9 @@ export class Chats {
     for (;;) {
       try {
         await this.cancel(id);
-        return void (await this.#client.call('session/clear', { sessionId: id }));
+        await this.#client.call('session/clear', { sessionId: id });
+        for (const wait of this.#waits.get(id) ?? []) wait.end();
+        return;
       } catch (error) {
         if (isKind(error, 'sessionNotFound')) return;
         if (!isKind(error, 'busy') || Date.now() > until) throw error;
@@ -184,6 +243,35 @@ export class Chats {
     );
   }
 
+  async *#nextTurn(id: string, params: ChatSession, { approvals, wait, lastSeq, signal, close }: NextTurn): AsyncGenerator<Chunk, void, undefined> {
+    try {
+      while (!signal.aborted && !wait.hasEnded) {
+        const turn = await this.#running(id, params);
+        const { turnId } = wait;
+        if (wait.hasEnded) return;
+        if (turn && (turnId === undefined || turn.turnId === turnId)) return yield* this.#chunks(turn, turn.turnId!, 0, new Step(), approvals);
+        // A turn that was over before it could be followed.
+        if (turnId !== undefined) return yield* this.#stored(id, turnId, lastSeq ?? 0);
+        await wait.change(lastSeq === undefined ? NEW_CHAT_MS : undefined);
+        // After a reconnect, the client is not attached any more.
+        if (wait.turnId !== undefined) continue;
+        const isNew = lastSeq === undefined;
+        lastSeq = await this.#lastSeq(id);
+        // A turn of another program may have ended: the page reads the messages.
+        if (isNew && lastSeq !== undefined) return yield* this.#runningChunks(id, params, approvals);
+      }
+    } catch (error) {
+      if (!isKind(error, 'sessionNotFound')) throw error; // deleted
+    } finally {
+      close();
+    }
+  }
+
+  async *#runningChunks(id: string, params: ChatSession, approvals: Approvals): AsyncGenerator<Chunk, void, undefined> {
+    const turn = await this.#running(id, params);
+    if (turn) yield* this.#chunks(turn, turn.turnId!, 0, new Step(), approvals);
+  }
+
   #chunks(turn: FollowedTurn, turnId: string, afterSeq: number, step: Step, approvals: Approvals, wait?: PromptWait) {
     const requests = approvals === 'inline' ? undefined : this.#requests;
     return turnChunks({ log: turn.log, turnId, afterSeq, step, requests, wait });
@@ -197,6 +285,19 @@ export class Chats {
     }
   }
 
+  /** The turn of a stored message, from its beginning. */
+  async *#storedMessage(id: string, messageId: string): AsyncGenerator<Chunk, void, undefined> {
+    let turnId: string | null | undefined;
+    for await (const { chunk, turnId: of } of storedChunks(this.#client, id, 0)) {
+      if (turnId === undefined && chunk.type === 'start' && chunk.messageId === messageId) turnId = of;
+      if (turnId === undefined || of !== turnId) continue;
+      yield chunk;
+      if (isLast(chunk)) return;
+    }
+    if (turnId === undefined) return;
+    yield* errorChunks(new AcpipeError('turnUnfinished', 'the end of the turn is not stored; acpipe ended during the turn'));
+  }
+
   /** The running turn of a chat: one of this process, or one that runs on in a daemon. */
   async #running(id: string, params: ChatSession): Promise<FollowedTurn | undefined> {
     const running = await this.#attach(id);
@@ -204,18 +305,22 @@ export class Chats {
     const known = this.#turns.get(key(id, running.turnId));
     if (known) return known;
     const session = await this.#client.session({ ...params, sessionId: id });
-    const turn = await session.running();
+    const turn = await unlessDeleted(session.running());
     return turn && this.#keep(id, turn);
   }
 
   /** The running turn as acpipe reports it; `undefined` if there is no such session. */
   async #attach(id: string): Promise<RunningTurn | null | undefined> {
-    try {
-      return (await this.#client.call('session/attach', { sessionId: id })).running;
-    } catch (error) {
-      if (isKind(error, 'sessionNotFound')) return undefined;
-      throw error;
-    }
+    return (await this.#attached(id))?.running;
+  }
+
+  /** Number of the last chunk; `undefined` if there is no such session. */
+  async #lastSeq(id: string): Promise<number | undefined> {
+    return (await this.#attached(id))?.lastSeq;
+  }
+
+  #attached(id: string): Promise<AttachResult | undefined> {
+    return unlessDeleted(this.#client.call('session/attach', { sessionId: id }));
   }
 
   #keep(id: string, turn: FollowedTurn): FollowedTurn {
@@ -228,6 +333,21 @@ export class Chats {
     });
     return turn;
   }
+}
+
+/** A result; `undefined` if the chat does not exist, for example because it was deleted meanwhile. */
+async function unlessDeleted<Result>(result: Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await result;
+  } catch (error) {
+    if (isKind(error, 'sessionNotFound')) return undefined;
+    throw error;
+  }
+}
+
+async function* withFirst(first: Chunk, rest: AsyncGenerator<Chunk, void, undefined>): AsyncGenerator<Chunk, void, undefined> {
+  yield first;
+  yield* rest;
 }
 
 /** Adds a notice after each decision that came before the browser's answer. */

@@ -17,6 +17,11 @@ export function checkApprovals(approvals: string | undefined): ChatRequest['appr
   return oneOf('approvals', approvals, ['nextRequest', 'inline']);
 }
 
+/** Checks a parameter of a query that is `true` or `false`. */
+export function checkFlag(name: string, value: string | null): boolean {
+  return oneOf(name, value ?? undefined, ['true', 'false']) === 'true';
+}
+
 /** Checks the answer to a permission request. */
 export function checkApproval(body: object): Approval {
   const approval = body as Approval;

@@ -3,7 +3,7 @@ import type { Acpipe } from '../client.js';
 import { AcpipeError, invalid } from '../errors.js';
 import type { ChatMessage } from '../message.js';
 import type { ListSessionsParams } from '../protocol.js';
-import { checkAnswer, checkApproval, checkApprovals, checkChat } from './check.js';
+import { checkAnswer, checkApproval, checkApprovals, checkChat, checkFlag } from './check.js';
 import { Chats, type ChatSession } from './chats.js';
 import { LazyClient } from './shared-client.js';
 import { eventStream } from './sse.js';
@@ -70,9 +70,10 @@ const STATUS: Record<string, number> = {
  * | | |
  * |-|-|
  * | `POST …` | prompts the agent, or continues its turn with the user's approvals |
- * | `GET …/ID/stream` | the running turn from its beginning, or 204 |
- * | `GET …/ID/messages` | `{messages}`: stored messages |
+ * | `GET …/ID/stream` | the running turn from its beginning, or 204. `?wait=true`: else the next turn. `?message=ID`: the turn of this message, also if it has ended |
+ * | `GET …/ID/messages` | `{messages, running}`: stored messages, without that of the running turn, whose id is `running` |
  * | `POST …/ID/cancel` | cancels the running turn, or `{turnId}` |
+ * | `POST …/ID/delete` | deletes the chat with its messages |
  * | `POST …/ID/approval` | `{approvalId, approved, optionId?, reason?}` |
  * | `POST …/ID/answer` | `{questionId, action, content?}` |
  * | `GET …` | `{sessions, nextCursor}`: with the option `list` |
@@ -104,7 +105,7 @@ export function createChatHandler(
       return failure(error as AcpipeError, wantsJson ? 'json' : 'text');
     }
   };
-  const messages = async <Message>(chatId: string) => (await chats()).messages<Message>(chatId);
+  const messages = async <Message>(chatId: string) => (await (await chats()).messages<Message>(chatId)).messages;
   const remove = async (chatId: string) => (await chats()).delete(chatId);
   return Object.assign(handler, { messages, delete: remove });
 }
@@ -117,7 +118,7 @@ interface Endpoint {
 
 function endpointOf({ method, url }: Request, api: string): Endpoint {
   const path = new URL(url).pathname.replace(/\/$/, '');
-  const [, base = path, id, action] = /^(.*)\/([^/]+)\/(stream|messages|cancel|approval|answer)$/.exec(path) ?? [];
+  const [, base = path, id, action] = /^(.*)\/([^/]+)\/(stream|messages|cancel|delete|approval|answer)$/.exec(path) ?? [];
   // Only the end: the app can be below a path of its own.
   if (!base.endsWith(api)) throw notFound(`there is no ${method} ${path}; the chats are at ${api}, which the option api sets`);
   return id === undefined ? { name: `${method} chats` } : { name: `${method} ${action}`, chatId: decode(id) };
@@ -161,19 +162,27 @@ async function handle(
       const approvals = checkApprovals(searchParams.get('approvals') ?? undefined);
       const chats = await open();
       chats.checkMajor(majorOf(request));
-      const stream = await chats.resume(chatId!, params, approvals);
+      if (checkFlag('wait', searchParams.get('wait'))) return eventStream(await chats.next(chatId!, params, { approvals }));
+      const message = searchParams.get('message') ?? undefined;
+      const stream = await chats.resume(chatId!, params, { approvals, message });
       return stream ? eventStream(stream) : new Response(null, { status: 204 });
     }
     case 'GET messages': {
       await session(chatId!, request);
       const chats = await open();
       chats.checkMajor(majorOf(request));
-      return reply({ messages: await chats.messages(chatId!) });
+      return reply(await chats.messages(chatId!));
     }
     case 'POST cancel': {
       const { turnId } = (await optionalJson(request)) as { turnId?: string };
       await session(chatId!, request);
       return reply({ cancelled: await (await open()).cancel(chatId!, turnId) });
+    }
+    case 'POST delete': {
+      await optionalJson(request);
+      await session(chatId!, request);
+      await (await open()).delete(chatId!);
+      return reply({});
     }
     case 'POST approval': {
       const body = await json(request);

@@ -5,7 +5,8 @@ import type { Chunk } from '../protocol.js';
 import type { Approval } from './open-requests.js';
 import { turnOf } from './request.js';
 import { readEvents } from './sse.js';
-import type { ReconnectOptions, SendOptions } from './transport.js';
+import { leavable, type Answer, type NextOptions, type ReconnectOptions, type SendOptions, type StoredMessages } from './transport.js';
+import { isLast } from './turn-chunks.js';
 import { failingAtError } from './turn-error.js';
 
 export interface HttpChatTransportOptions {
@@ -35,6 +36,8 @@ export class HttpChatTransport<Message extends ChatMessage = ChatMessage> {
   readonly resumeStreamIsReplay = true;
   readonly #options: HttpChatTransportOptions;
   readonly #api: string;
+  /** The message that a lost connection cut, by chat. */
+  readonly #cut = new Map<string, string>();
 
   constructor(options: HttpChatTransportOptions = {}) {
     this.#options = options;
@@ -47,23 +50,58 @@ export class HttpChatTransport<Message extends ChatMessage = ChatMessage> {
     const connection = new AbortController();
     // `stop()`: the turn ends with the chunk `abort`. If acpipe cannot be reached, the request ends at least.
     abortSignal?.addEventListener('abort', () => {
-      const cancelled = this.#post(`${this.#api}/${encodeURIComponent(id)}/cancel`, { turnId }, headers);
+      const cancelled = this.#post(this.#url(id, 'cancel'), { turnId }, headers);
       cancelled.catch(() => connection.abort(abortSignal.reason));
     });
     try {
       // acpipe has the messages before the last one.
       const request = { ...this.#options.body, ...body, id, messages: messages.slice(-1), messageId, trigger };
-      return chunksOf(await this.#post(this.#api, request, headers, connection.signal));
+      const response = await this.#post(this.#api, request, headers, connection.signal);
+      this.#cut.delete(id);
+      const last = messages.at(-1);
+      return this.#chunksOf(id, response, last?.role === 'assistant' ? last.id : undefined);
     } catch (error) {
       abortSignal?.throwIfAborted(); // a turn that was stopped before its first chunk
       throw error;
     }
   }
 
+  /**
+   * The running turn from its beginning. After a lost connection, the turn whose message was cut, also if it has ended
+   * meanwhile: a message that looks complete is complete. Throws if this message is not stored.
+   */
   async reconnectToStream<C = Chunk>({ chatId, headers }: ReconnectOptions): Promise<ReadableStream<C> | null> {
-    const query = this.#options.body?.['approvals'] === 'inline' ? '?approvals=inline' : '';
-    const response = await this.#fetch(`${this.#api}/${encodeURIComponent(chatId)}/stream${query}`, { headers: this.#headers(headers) });
-    return response.status === 204 ? null : chunksOf(response);
+    const approvals = this.#options.body?.['approvals'] === 'inline' ? 'inline' : undefined;
+    const message = this.#cut.get(chatId);
+    const response = await this.#stream(chatId, { approvals, message }, { headers: this.#headers(headers) });
+    if (response.status !== 204) return this.#chunksOf(chatId, response);
+    this.#cut.delete(chatId);
+    if (message === undefined) return null;
+    throw new AcpipeError('messageNotFound', 'the end of the answer is not stored: the connection was lost, and acpipe does not have the message');
+  }
+
+  /** The running turn of a chat, else the next one: see `LiveTransport`. */
+  async next<C = Chunk>(chatId: string, { approvals, signal }: NextOptions = {}): Promise<ReadableStream<C>> {
+    const init = { headers: this.#headers(undefined), ...(signal && { signal }) };
+    const response = await this.#stream(chatId, { approvals, wait: 'true' }, init);
+    if (response.status === 204) throw new AcpipeError('methodNotFound', 'the server does not wait for the next turn: it is of an older version; update acpipe');
+    return leavable(this.#chunksOf<C>(chatId, response), signal);
+  }
+
+  /** Reads the stored messages of a chat, without that of the running turn. */
+  async messages(chatId: string): Promise<Message[]> {
+    return (await this.stored(chatId)).messages;
+  }
+
+  /** Like `messages`, with the id of the running turn's message. */
+  async stored(chatId: string): Promise<StoredMessages<Message>> {
+    const response = await this.#fetch(this.#url(chatId, 'messages'), { headers: this.#headers(undefined) });
+    return (await response.json()) as StoredMessages<Message>;
+  }
+
+  /** Deletes a chat with its messages; a running turn is cancelled before. Does nothing if there is no such chat. */
+  async delete(chatId: string): Promise<void> {
+    await this.#post(this.#url(chatId, 'delete'), {}, undefined);
   }
 
   /**
@@ -71,7 +109,7 @@ export class HttpChatTransport<Message extends ChatMessage = ChatMessage> {
    * ended before, at a permission request, call `addToolApprovalResponse` of the chat after it, for the end of the turn.
    */
   async cancel(chatId: string): Promise<boolean> {
-    const response = await this.#post(`${this.#api}/${encodeURIComponent(chatId)}/cancel`, {}, undefined);
+    const response = await this.#post(this.#url(chatId, 'cancel'), {}, undefined);
     return ((await response.json()) as { cancelled: boolean }).cancelled;
   }
 
@@ -80,12 +118,49 @@ export class HttpChatTransport<Message extends ChatMessage = ChatMessage> {
    * after it: the chat then continues with the rest of the answer. Returns `false` if the request is not open any more, for
    * example because another tab has answered it: the rest of the answer then has that decision.
    */
-  async approve(chatId: string, approval: Approval): Promise<boolean> {
-    const response = await this.#send(`${this.#api}/${encodeURIComponent(chatId)}/approval`, this.#json(approval, undefined));
+  approve(chatId: string, approval: Approval): Promise<boolean> {
+    return this.#answer(chatId, 'approval', approval);
+  }
+
+  /**
+   * Answers a question of the agent (`data-question`). Returns `false` if it is not open any more. Of a handler of your app,
+   * this needs its option `questions`.
+   */
+  answer(chatId: string, answer: Answer): Promise<boolean> {
+    return this.#answer(chatId, 'answer', answer);
+  }
+
+  async #answer(chatId: string, action: string, body: object): Promise<boolean> {
+    const response = await this.#send(this.#url(chatId, action), this.#json(body, undefined));
     // Errors with a kind are JSON.
     if (response.status === 409 && !isJson(response)) return false;
     await check(response);
     return true;
+  }
+
+  #url(chatId: string, action: string): string {
+    return `${this.#api}/${encodeURIComponent(chatId)}/${action}`;
+  }
+
+  #stream(chatId: string, query: Record<string, string | undefined>, init: RequestInit): Promise<Response> {
+    const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
+    return this.#fetch(`${this.#url(chatId, 'stream')}${given.length > 0 ? `?${new URLSearchParams(given)}` : ''}`, init);
+  }
+
+  /** The chunks of a response. Records the message that the end of the connection cuts: a new one, or one that it continues. */
+  #chunksOf<C>(chatId: string, response: Response, continued?: string): ReadableStream<C> {
+    let message = continued;
+    const seen = new TransformStream<Chunk, Chunk>({
+      transform: (chunk, controller) => {
+        if (chunk.type === 'start') message = chunk.messageId;
+        if (isLast(chunk)) this.#cut.delete(chatId);
+        controller.enqueue(chunk);
+      },
+    });
+    const cut = (error: AcpipeError) => {
+      if (error.kind === 'disconnected' && message !== undefined) this.#cut.set(chatId, message);
+    };
+    return chunksOf(response, seen, cut);
   }
 
   #post(url: string, body: unknown, headers: HeadersInit | undefined, signal?: AbortSignal): Promise<Response> {
@@ -135,9 +210,9 @@ async function check(response: Response): Promise<void> {
 
 const isJson = ({ headers }: Response) => headers.get('content-type')?.startsWith('application/json') ?? false;
 
-function chunksOf<C>(response: Response): ReadableStream<C> {
+function chunksOf<C>(response: Response, seen: TransformStream<Chunk, Chunk>, failed: (error: AcpipeError) => void): ReadableStream<C> {
   const body = response.body ?? new ReadableStream<Uint8Array>({ start: (controller) => controller.close() });
-  const chunks = failingAtError(readEvents(body)).getReader();
+  const chunks = failingAtError(readEvents(body).pipeThrough(seen)).getReader();
   const stream = new ReadableStream<Chunk>({
     async pull(controller) {
       try {
@@ -145,7 +220,10 @@ function chunksOf<C>(response: Response): ReadableStream<C> {
         if (done) controller.close();
         else controller.enqueue(value);
       } catch (error) {
-        controller.error(error instanceof AcpipeError || isAbort(error) ? error : lost(error));
+        if (isAbort(error)) return controller.error(error);
+        const failure = error instanceof AcpipeError ? error : lost(error);
+        failed(failure);
+        controller.error(failure);
       }
     },
     cancel: (reason) => chunks.cancel(reason),

@@ -1,10 +1,11 @@
 export { ClientChatTransport, type ClientChatTransportOptions } from './client-transport.js';
 export { HttpChatTransport, type HttpChatTransportOptions } from './http-transport.js';
 export { createChatHandler, type ChatHandler, type ChatHandlerOptions } from './handler.js';
+export { LiveChat, openRequests, type FollowedChat, type LiveState, type OpenRequest } from './live-chat.js';
 export { sharedClient } from './shared-client.js';
 export { toNodeHandler, type NodeRequest, type NodeResponse } from './node.js';
 export type { ChatInfo, ChatList, ChatSession } from './chats.js';
 export type { ChatData, PermissionData } from './data.js';
 export type { Approval } from './open-requests.js';
-export type { ReconnectOptions, RequestOptions, SendOptions } from './transport.js';
+export type { Answer, LiveTransport, NextOptions, ReconnectOptions, RequestOptions, SendOptions, StoredMessages } from './transport.js';
 export type { ChatMessage, ChatMessagePart } from '../message.js';

@@ -26,7 +26,9 @@ function encode(chunks: ReadableStream<Chunk>): ReadableStream<Uint8Array> {
   let timer: ReturnType<typeof setInterval>;
   return new ReadableStream<Uint8Array>({
     start(controller) {
-      timer = setInterval(() => controller.enqueue(encoder.encode(': keep-alive\n\n')), KEEP_ALIVE_MS);
+      const comment = encoder.encode(': keep-alive\n\n');
+      controller.enqueue(comment); // servers and proxies send the headers with the first bytes
+      timer = setInterval(() => controller.enqueue(comment), KEEP_ALIVE_MS);
     },
     async pull(controller) {
       try {

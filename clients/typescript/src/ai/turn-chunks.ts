@@ -66,7 +66,8 @@ export function notice(severity: string, title: string, description: string): Ch
   return { type: 'data-notice', data: { severity, title, description }, transient: true } as Chunk;
 }
 
-function isLast({ type }: Chunk): boolean {
+/** Whether a chunk is the last one of its turn. */
+export function isLast({ type }: Chunk): boolean {
   return type === 'finish' || type === 'abort' || type === 'error';
 }
 
@@ -86,7 +87,13 @@ async function change(log: ChunkLog, others: Array<Source | undefined>, until: n
 
 /** A stream of the chunks. Waits for the first one, so that a turn that cannot begin fails here. */
 export async function streamOf(chunks: AsyncGenerator<Chunk, void, undefined>): Promise<ReadableStream<Chunk>> {
-  let next: IteratorResult<Chunk, void> | undefined = await chunks.next();
+  const first = await chunks.next();
+  return lazyStreamOf(chunks, () => {}, first);
+}
+
+/** A stream of the chunks, of which the first one may be known. `left` is called when the reader leaves. */
+export function lazyStreamOf(chunks: AsyncGenerator<Chunk, void, undefined>, left: () => void, first?: IteratorResult<Chunk, void>): ReadableStream<Chunk> {
+  let next = first;
   return new ReadableStream<Chunk>({
     async pull(controller) {
       try {
@@ -100,6 +107,9 @@ export async function streamOf(chunks: AsyncGenerator<Chunk, void, undefined>): 
       }
     },
     // The turn goes on, and can be resumed.
-    cancel: async () => void chunks.return(),
+    async cancel() {
+      left();
+      void chunks.return();
+    },
   });
 }
