@@ -17,6 +17,7 @@ pub mod terminal_client;
 pub mod terminal_session;
 pub mod turn_output;
 mod turn_step;
+mod unanswered_prompt;
 
 use super::run::questions::TerminalQuestions;
 use acpipe_host::TerminalThread;

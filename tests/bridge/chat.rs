@@ -391,12 +391,20 @@ fn chat_continues_in_another_daemon_after_the_end_of_its_own() {
     enter(&mut screen, "three\n");
     screen.await_text("begun");
     kill();
-    screen.await_text("acpipe: the daemon closed the connection");
-    screen.await_text("the next line starts the daemon again");
+    // The prompt goes to the next daemon, where its turn does not run again.
+    screen.await_text("the daemon has ended; the prompt goes to the next one");
+    screen.await_text("acpipe: the daemon ended during this turn");
     enter(&mut screen, "four\n");
     screen.await_text("first\n\n");
     enter(&mut screen, "\x04");
     screen.await_text("the session stays in the daemon");
+    let stored = daemon.run(&["sessions", "export", "fix"], 0).stdout;
+    let stored: Vec<Value> = serde_json::from_slice(&stored).unwrap();
+    let prompts = stored.iter().filter(|message| message["role"] == "user");
+    let prompts: Vec<&Value> = prompts
+        .map(|message| &message["parts"][0]["text"])
+        .collect();
+    assert_eq!(prompts, ["one", "two", "three", "four"]);
     // The chat started the daemon that runs now.
     daemon.stop();
     let (code, ..) = screen.next();

@@ -13,6 +13,7 @@ use super::step::{Interrupted, TerminalStep};
 use super::task::TerminalTask;
 use super::terminal_session::TerminalSession;
 use super::turn_output::TurnOutput;
+use super::unanswered_prompt::UnansweredPrompt;
 use crate::cli::remote_hub::shown_chunk;
 use crate::cli::run::prompt::RunPrompt;
 use crate::cli::run::questions::TerminalQuestions;
@@ -54,6 +55,8 @@ pub struct TerminalClient {
     questions: TerminalQuestions,
     output: TurnOutput,
     step: TerminalStep,
+    /// Prompt of a chat in the daemon, until its reply.
+    unanswered: Option<UnansweredPrompt>,
     /// Call that follows once the session is open in another daemon.
     postponed: Option<(TerminalStep, Command)>,
     /// Calls that follow once the session is open for a client that follows it.
@@ -89,6 +92,7 @@ impl TerminalClient {
             questions,
             output,
             step: TerminalStep::Initialize,
+            unanswered: None,
             postponed: None,
             waiting: Vec::new(),
             actions: VecDeque::new(),

@@ -4,6 +4,8 @@ use super::{MAIN, TerminalClient, TerminalStep, TerminalTask};
 use crate::cli::run::prompt::RunPrompt;
 use crate::cli::terminal::calls;
 use crate::cli::terminal::line::{ChatLine, help};
+use crate::cli::terminal::terminal_session::Continuation;
+use crate::cli::terminal::unanswered_prompt::UnansweredPrompt;
 use acpipe_core::client::Command;
 use acpipe_protocol::wire::Role;
 use std::path::Path;
@@ -106,6 +108,10 @@ impl TerminalClient {
             view.note("the prompt waits for the end of the turn");
         }
         let prompt = self.session.prompt(draft.message(self.can));
+        let is_shared = self.session.continuation != Continuation::Stored;
+        if is_shared && matches!(self.task, TerminalTask::Chat) {
+            self.unanswered = UnansweredPrompt::of(&prompt);
+        }
         self.call_in_session(TerminalStep::Prompt, prompt);
     }
 

@@ -9,6 +9,7 @@ use crate::cli::terminal::other_clients::OtherClients;
 use crate::cli::terminal::step::Interrupted;
 use crate::cli::terminal::target::{AttachTarget, running_or_newest};
 use crate::cli::terminal::terminal_session::Continuation;
+use crate::cli::terminal::unanswered_prompt::UnansweredPrompt;
 use acpipe_core::client::{Command, History, Reply};
 use acpipe_core::session::unstarted_summary;
 use acpipe_model::error::{Error, ErrorKind};
@@ -214,6 +215,7 @@ impl TerminalClient {
 
     /// Ends the own turn; sends the user's feedback that came too late for it.
     fn turn_ended(&mut self, summary: &wire::TurnSummary) {
+        self.unanswered = None;
         let view = &mut self.output.view;
         view.summary(summary);
         let is_chat = matches!(self.task, TerminalTask::Chat);
@@ -258,25 +260,49 @@ impl TerminalClient {
                 self.end_with(&Error::new(error.kind, message));
             }
             (TerminalTask::Follow(_), _) => self.end_with(error),
-            (TerminalTask::Chat, step) if step.is_opening() && self.postponed.take().is_some() => {
-                self.session.continuation = Continuation::EndedDaemon;
-                self.show_error(error);
-                self.output.view.next_turn();
-                self.await_line();
-            }
-            (TerminalTask::Chat, step) if step.is_opening() => {
-                self.show_error(error);
-                self.leave(error.kind.exit_code());
-            }
-            (TerminalTask::Chat, _) => {
-                self.show_error(error);
-                if self.session.continuation == Continuation::EndedDaemon {
-                    self.output.view.print_note(RESTART);
+            (TerminalTask::Chat, step) => {
+                if !self.prompts_again(error) {
+                    self.chat_failed(step, error);
                 }
-                self.output.view.next_turn();
-                self.await_line();
             }
         }
+    }
+
+    /// Shows why a call of a chat failed. The chat ends if its session cannot be opened.
+    fn chat_failed(&mut self, step: TerminalStep, error: &Error) {
+        let was_postponed = self.postponed.take().is_some();
+        self.show_error(error);
+        if step.is_opening() && !was_postponed {
+            return self.leave(error.kind.exit_code());
+        }
+        if was_postponed {
+            self.session.continuation = Continuation::EndedDaemon;
+        } else if self.session.continuation == Continuation::EndedDaemon {
+            self.output.view.print_note(RESTART);
+        }
+        self.output.view.next_turn();
+        self.await_line();
+    }
+
+    /// Sends the prompt that the daemon did not answer to the next one. Returns `false` if there is none, or if the prompt failed
+    /// for another reason.
+    fn prompts_again(&mut self, error: &Error) -> bool {
+        // A daemon that is stopped cancels an opening before it ends.
+        let is_stopped = error.kind == ErrorKind::Cancelled && self.postponed.is_some();
+        let is_lost = self.session.continuation == Continuation::EndedDaemon || is_stopped;
+        if !is_lost || self.interrupted != Interrupted::No {
+            return false;
+        }
+        let Some(again) = self.unanswered.as_mut().and_then(UnansweredPrompt::again) else {
+            return false;
+        };
+        self.postponed = None;
+        self.session.continuation = Continuation::EndedDaemon;
+        let view = &mut self.output.view;
+        view.end_line();
+        view.note("the daemon has ended; the prompt goes to the next one");
+        self.call(TerminalStep::Prompt, again);
+        true
     }
 
     /// Leaves with an error.
@@ -291,6 +317,13 @@ impl TerminalClient {
         if is_end && self.interrupted != Interrupted::No {
             return;
         }
+        let was_lost = |prompt: UnansweredPrompt| prompt.was_lost();
+        let is_unfinished = error.kind == ErrorKind::TurnUnfinished;
+        let is_cut = self.unanswered.take().is_some_and(was_lost) && is_unfinished;
+        let message = "the daemon ended during this turn, and what the agent did until then may be done; enter the prompt again \
+                       to repeat it";
+        let cut = Error::new(error.kind, message);
+        let error = if is_cut { &cut } else { error };
         let (session, turn) = (&self.session.id, &self.session.turn);
         let elapsed = self.session.terms.elapsed();
         let summary = unstarted_summary(session, turn, error, elapsed);
