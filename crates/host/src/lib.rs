@@ -90,5 +90,6 @@ pub use store::{
     DiskSessions, Durability, MemorySessions, ReadOnly, StoreEvents, Swept, archived, cards,
     check_writable, is_refused, read_only, real_path, state_dir, stored, sweep,
 };
+pub use supervised::own_program;
 pub use supervisor::{SUPERVISOR, VERSION, is_supervisor, keep, name_supervisor};
 pub use terminal::{TerminalThread, terminal_size};

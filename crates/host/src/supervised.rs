@@ -133,7 +133,7 @@ impl Supervised {
         let mark = terms.launch.next_mark();
         let (orders, issued) = orders::channel();
         let program = match terms.supervision {
-            Supervision::OwnProgram => itself()?,
+            Supervision::OwnProgram => own_program()?,
             Supervision::Program(program) => program,
             Supervision::Direct => {
                 let group = ProcessGroup::spawn(spawn, streams, &mark, issued)?;
@@ -306,7 +306,10 @@ impl Spawn {
 }
 
 /// Returns the path of the running program, even if its file was replaced meanwhile.
-fn itself() -> io::Result<PathBuf> {
+///
+/// # Errors
+/// The system does not know the path.
+pub fn own_program() -> io::Result<PathBuf> {
     let file = std::env::current_exe()?;
     // Linux appends "(deleted)" to the path of a replaced file; this link still opens it.
     let by_link = PathBuf::from("/proc/self/exe");

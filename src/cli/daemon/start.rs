@@ -1,7 +1,7 @@
 //! Starts the daemon in the background.
 
 use super::start_options::{DETACHED, StartVariables};
-use acpipe_host::{DaemonPlace, StartedDaemon};
+use acpipe_host::{DaemonPlace, StartedDaemon, own_program};
 use acpipe_model::error::{Error, ErrorKind};
 use anyhow::Context as _;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -31,7 +31,7 @@ pub fn start(
         .append_log(LONGEST_LOG)
         .with_context(|| format!("cannot write the log {}", place.log().display()))?;
     let begin = log.seek(SeekFrom::End(0))?;
-    let program = std::env::current_exe().context("cannot find the acpipe program file")?;
+    let program = own_program().context("cannot find the acpipe program file")?;
     let mut set = variables.all();
     set.push(("ACPIPE_STATE_DIR", Some(state_dir.as_os_str())));
     let input = serde_json::to_vec(options)?;

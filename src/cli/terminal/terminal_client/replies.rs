@@ -287,8 +287,12 @@ impl TerminalClient {
     /// Sends the prompt that the daemon did not answer to the next one. Returns `false` if there is none, or if the prompt failed
     /// for another reason.
     fn prompts_again(&mut self, error: &Error) -> bool {
-        // A daemon that is stopped cancels an opening before it ends.
-        let is_stopped = error.kind == ErrorKind::Cancelled && self.postponed.is_some();
+        // A daemon that is being stopped cancels an opening, and begins nothing.
+        let is_stopped = match error.kind {
+            ErrorKind::Cancelled => self.postponed.is_some(),
+            ErrorKind::OutOfOrder => true,
+            _ => false,
+        };
         let is_lost = self.session.continuation == Continuation::EndedDaemon || is_stopped;
         if !is_lost || self.interrupted != Interrupted::No {
             return false;
