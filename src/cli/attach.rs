@@ -9,7 +9,6 @@ use super::run::questions::TerminalQuestions;
 use super::run::recorder::RunRecorder;
 use super::run::view::RunView;
 use super::sessions::{directory, find};
-use super::terminal::calls::{PromptOptions, Steps};
 use super::terminal::target::AttachTarget;
 use super::terminal::task::{Follow, TerminalTask};
 use super::terminal::terminal_client::TerminalClient;
@@ -75,24 +74,9 @@ pub fn client(
         is_ensured: false,
     };
     let session = TerminalSession {
-        id: String::new(),
-        cwd: None,
         is_joining: true,
-        agent: None,
-        options: Box::default(),
-        terms: PromptOptions {
-            retry: true,
-            max_time: None,
-            run: None,
-        },
-        steps: Steps::default(),
-        context: Box::default(),
-        continuation: Continuation::Daemon,
         state: Some(state),
-        unique: unique(now_millis()),
-        turns: 0,
-        turn: String::new(),
-        former: 0,
+        ..TerminalSession::new(unique(now_millis()), Continuation::Daemon)
     };
     let view = RunView::new(args.output.into(), false, args.raw);
     TerminalClient::new(

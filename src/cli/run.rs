@@ -112,6 +112,11 @@ pub fn terminal_session(
     let is_shared = matches!(hub, RunHub::Daemon(..));
     let context = args.context.iter();
     let context = context.map(|(name, value)| (name.clone(), Value::from(value.clone())));
+    let continuation = match is_shared {
+        true => Continuation::Daemon,
+        false if is_stored => Continuation::Stored,
+        false => Continuation::Impossible,
+    };
     Ok(TerminalSession {
         id: found.session.clone(),
         cwd: Some(settings.cwd.clone()),
@@ -122,18 +127,10 @@ pub fn terminal_session(
         terms,
         steps: Steps::new(agent, is_restored),
         context: Box::new(context.collect()),
-        continuation: match is_shared {
-            true => Continuation::Daemon,
-            false if is_stored => Continuation::Stored,
-            false => Continuation::Impossible,
-        },
         state: is_stored
             .then(|| state_dir(&args.agent.store.place))
             .transpose()?,
-        unique: settings.id_prefix.clone(),
-        turns: 0,
-        turn: String::new(),
-        former: 0,
+        ..TerminalSession::new(settings.id_prefix.clone(), continuation)
     })
 }
 

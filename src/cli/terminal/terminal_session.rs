@@ -54,6 +54,30 @@ pub struct TerminalSession {
 }
 
 impl TerminalSession {
+    /// Creates a session that is not known yet, with the settings that it has.
+    pub fn new(unique: String, continuation: Continuation) -> Self {
+        Self {
+            id: String::new(),
+            cwd: None,
+            is_joining: false,
+            agent: None,
+            options: Box::default(),
+            terms: PromptOptions {
+                retry: true,
+                max_time: None,
+                run: None,
+            },
+            steps: Steps::default(),
+            context: Box::default(),
+            continuation,
+            state: None,
+            unique,
+            turns: 0,
+            turn: String::new(),
+            former: 0,
+        }
+    }
+
     /// Creates the call that starts the agent.
     pub fn connect(&self) -> Command {
         Command::Connect(wire::ConnectParams {
@@ -172,26 +196,9 @@ mod tests {
 
     #[test]
     fn end_of_a_chat_names_the_command_that_continues_it() {
-        let mut session = TerminalSession {
-            id: "fix@0123456789abcdef".to_owned(),
-            cwd: None,
-            is_joining: false,
-            agent: None,
-            options: Box::default(),
-            terms: PromptOptions {
-                retry: true,
-                max_time: None,
-                run: None,
-            },
-            steps: Steps::default(),
-            context: Box::default(),
-            continuation: Continuation::Stored,
-            state: None,
-            unique: "abcdef0123456789".to_owned(),
-            turns: 0,
-            turn: String::new(),
-            former: 0,
-        };
+        let unique = "abcdef0123456789".to_owned();
+        let mut session = TerminalSession::new(unique, Continuation::Stored);
+        "fix@0123456789abcdef".clone_into(&mut session.id);
         assert_eq!(session.continuation(), None);
         session.begin_turn();
         assert_eq!(session.turn, "turn-run-abcdef0123456789-1");
