@@ -85,6 +85,7 @@ async fn start_daemon(args: &StartArgs) -> anyhow::Result<()> {
     let variables = StartVariables::own();
     check_files(&args.resident, &variables)?;
     let state = state_of(&args.resident)?;
+    let begun = start::begin_start(&state).await?;
     if let Some(connection) = connect_control(&state).await? {
         let pid = connection.info.pid;
         let message = format!(
@@ -93,7 +94,7 @@ async fn start_daemon(args: &StartArgs) -> anyhow::Result<()> {
         return Err(Error::new(ErrorKind::Busy, message).into());
     }
     let options = given_options("start");
-    start::start(&state, &current_directory()?, &options, &variables)?;
+    start::start(&begun, &state, &current_directory()?, &options, &variables)?;
     note_start(&state).await
 }
 

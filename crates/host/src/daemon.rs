@@ -115,22 +115,31 @@ impl DaemonPlace {
         }
     }
 
+    /// Waits until no other process starts a daemon here, and keeps others from it as long as the result exists.
+    ///
+    /// # Errors
+    /// The directory or the file of the lock cannot be used.
+    pub fn begin_start(&self) -> io::Result<File> {
+        self.create()?;
+        let lock = self.open_lock("start-lock")?;
+        lock.lock()?;
+        Ok(lock)
+    }
+
+    fn open_lock(&self, name: &str) -> io::Result<File> {
+        let path = self.dir.join(name);
+        let mut options = File::options();
+        let options = options.create(true).truncate(false).write(true).mode(0o600);
+        regular::open(options, &path).map_err(|error| named(&path, &error))
+    }
+
     /// Opens the socket. Returns `None` if another daemon has it.
     ///
     /// # Errors
     /// The directory or the socket cannot be created.
     pub fn listen(&self) -> io::Result<Option<DaemonListener>> {
         self.create()?;
-        let path = self.dir.join("lock");
-        let lock = regular::open(
-            File::options()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .mode(0o600),
-            &path,
-        )
-        .map_err(|error| named(&path, &error))?;
+        let lock = self.open_lock("lock")?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
@@ -272,6 +281,20 @@ mod tests {
         drop(first);
         assert!(place.connect().await.unwrap().is_none());
         assert!(place.listen().unwrap().is_some());
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[tokio::test]
+    async fn one_process_starts_the_daemon_at_a_time() {
+        let (dir, place) = place("start");
+        let begun = place.begin_start().unwrap();
+        let others = File::open(dir.join("daemon/start-lock")).unwrap();
+        let refused = others.try_lock();
+        assert!(matches!(refused, Err(TryLockError::WouldBlock)));
+        // The daemon itself has another lock.
+        assert!(place.listen().unwrap().is_some());
+        drop(begun);
+        others.try_lock().unwrap();
         fs::remove_dir_all(dir).unwrap();
     }
 

@@ -296,6 +296,15 @@ pub fn out_of_order(message: &str) -> Error {
     Error::new(ErrorKind::OutOfOrder, message)
 }
 
+/// Returns the error of a call that comes while acpipe ends.
+#[must_use]
+pub fn shutting_down() -> Error {
+    Error::new(ErrorKind::Overloaded, "acpipe is shutting down").with("stage", SHUTDOWN)
+}
+
+/// `data.stage` of [`shutting_down`].
+pub const SHUTDOWN: &str = "shutdown";
+
 pub fn no_session(id: &str) -> Error {
     let message = format!("session {id:?} not found; call session/ensure first");
     Error::new(ErrorKind::SessionNotFound, message)
@@ -331,6 +340,12 @@ const CONNECTION_FAILURES: &[&str] = &[
 
 pub fn is_connection_failure(text: &str) -> bool {
     CONNECTION_FAILURES.iter().any(|words| text.contains(words))
+}
+
+/// Makes one printable line of limited length of a text of an agent, for a sentence of acpipe.
+#[must_use]
+pub fn one_sentence(text: &str) -> String {
+    clip(&one_line(printable(text)))
 }
 
 /// Joins the lines of a message with spaces.

@@ -2,7 +2,7 @@
 
 use super::command_line::ClientCommand;
 use super::hello::{DaemonInfo, Hello, Purpose, SOCKET_VERSION, SessionOrigin, Welcome};
-use super::start::start;
+use super::start::{begin_start, start};
 use super::start_options::StartVariables;
 use crate::cli::print_note;
 use acpipe_host::DaemonPlace;
@@ -40,22 +40,38 @@ pub async fn connect_client(
     let place = DaemonPlace::of(state_dir);
     let cwd = crate::cli::working_directory()?;
     let hello = client_hello(cwd.to_string_lossy().into_owned(), command, session);
-    if let Some(stream) = connect_stream(&place).await? {
-        match greet(stream, &hello).await {
-            // It was ending while it was connected.
-            Err(error) if error.is::<std::io::Error>() => {}
-            greeted => return greeted,
-        }
+    if let Some(greeted) = greet_running(&place, &hello).await {
+        return greeted;
+    }
+    let begun = begin_start(state_dir).await?;
+    // Another process may have started it.
+    if let Some(greeted) = greet_running(&place, &hello).await {
+        return greeted;
     }
     let home = dirs::home_dir().unwrap_or_else(|| PathBuf::from("/"));
     // The variables of the shell that happens to start the daemon must not hold for its later clients.
-    start(state_dir, &home, &[], &StartVariables::default())?;
+    start(&begun, state_dir, &home, &[], &StartVariables::default())?;
     let stream = connect_stream(&place).await?;
     let stream = stream.with_context(|| {
         let log = place.log().display().to_string();
         format!("the daemon exited after its start; its log is {log}")
     })?;
     greet(stream, &hello).await
+}
+
+/// Greets the daemon that runs; `None` if there is none, or if it ended meanwhile.
+async fn greet_running(
+    place: &DaemonPlace,
+    hello: &Hello,
+) -> Option<anyhow::Result<DaemonConnection>> {
+    let stream = match connect_stream(place).await {
+        Ok(stream) => stream?,
+        Err(error) => return Some(Err(error)),
+    };
+    match greet(stream, hello).await {
+        Err(error) if error.is::<std::io::Error>() => None,
+        greeted => Some(greeted),
+    }
 }
 
 /// Connects a client with the settings of a directory. Returns `None` if no daemon runs.

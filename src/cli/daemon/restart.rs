@@ -6,6 +6,7 @@ use super::dropped_options::dropped_options;
 use super::hello::DaemonInfo;
 use super::lasting_files::check_files;
 use super::serve::checked;
+use super::start::begin_start;
 use super::start_options::StartVariables;
 use super::{check_resident, current_directory, given_options, note_start, start, state_of};
 use crate::cli::args::daemon::{DaemonVerb, ResidentArgs, StartArgs};
@@ -37,6 +38,7 @@ pub async fn restart(args: &StartArgs, secrets: &Secrets) -> anyhow::Result<()> 
         variables: StartVariables::own(),
     };
     let mut dropped = Vec::new();
+    let begun = begin_start(&state).await?;
     if let Some(connection) = connect_control(&state).await? {
         next = next.after(&connection.info)?;
         let result = next.check(&state, secrets, &connection.info);
@@ -46,7 +48,13 @@ pub async fn restart(args: &StartArgs, secrets: &Secrets) -> anyhow::Result<()> 
         dropped = dropped_options(&connection.info.args, &next.options);
         Control::begin(connection).await?.stop().await?;
     }
-    start::start(&state, &next.directory, &next.options, &next.variables)?;
+    start::start(
+        &begun,
+        &state,
+        &next.directory,
+        &next.options,
+        &next.variables,
+    )?;
     if !dropped.is_empty() {
         let names = dropped.join(", ");
         print_note(&format!(

@@ -4,6 +4,7 @@ use super::start_options::{DETACHED, StartVariables};
 use acpipe_host::{DaemonPlace, StartedDaemon, own_program};
 use acpipe_model::error::{Error, ErrorKind};
 use anyhow::Context as _;
+use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
@@ -11,22 +12,18 @@ use std::path::Path;
 const LONGEST_LOG: u64 = 16 << 20;
 
 /// Starts the daemon of a state directory in a directory, with options of `acpipe daemon run` and variables, and waits until
-/// it accepts clients. If another process starts one at the same time, that one is used.
+/// it accepts clients. If `acpipe daemon run` starts one at the same time, that one is used.
 ///
 /// # Errors
 /// The daemon cannot be started; the error has the last lines of its log.
 pub fn start(
+    _begun: &File,
     state_dir: &Path,
     directory: &Path,
     options: &[String],
     variables: &StartVariables,
 ) -> anyhow::Result<()> {
     let place = DaemonPlace::of(state_dir);
-    place.create().with_context(|| {
-        let dir = state_dir.display();
-        format!("cannot create the directories of the daemon of {dir}; choose another state directory with --state-dir, or \
-            correct this")
-    })?;
     let mut log = place
         .append_log(LONGEST_LOG)
         .with_context(|| format!("cannot write the log {}", place.log().display()))?;
@@ -49,6 +46,21 @@ pub fn start(
     let _ = log.read_to_string(&mut why);
     let message = format!("the daemon did not start: {}", why.trim());
     Err(Error::new(ErrorKind::Internal, message).into())
+}
+
+/// Waits until no other process starts the daemon of a state directory, and keeps others from it as long as the result exists:
+/// a restart must not find the daemon of a client in place of its own.
+///
+/// # Errors
+/// The directories of the daemon cannot be used.
+pub async fn begin_start(state_dir: &Path) -> anyhow::Result<File> {
+    let place = DaemonPlace::of(state_dir);
+    let begun = tokio::task::spawn_blocking(move || place.begin_start()).await?;
+    begun.with_context(|| {
+        let dir = state_dir.display();
+        format!("cannot create the directories of the daemon of {dir}; choose another state directory with --state-dir, or \
+            correct this")
+    })
 }
 
 /// Returns `true` if a daemon accepts connections.

@@ -3,6 +3,7 @@
 use super::connect::connect_control;
 use super::control::Control;
 use crate::cli::args::daemon::StatusArgs;
+use crate::cli::columns::{one_line, visible};
 use crate::cli::screen::{ScreenContent, to_stdout};
 use crate::cli::{print_note, state_dir};
 use serde_json::{Value, json};
@@ -58,8 +59,8 @@ pub async fn status(args: &StatusArgs) -> anyhow::Result<u8> {
             text,
             "{:8} {:24} {clients} clients  {}",
             word("activity"),
-            word("sessionId"),
-            word("title")
+            visible(word("sessionId")),
+            one_line(word("title"))
         );
     }
     to_stdout(ScreenContent::Text, |out| {

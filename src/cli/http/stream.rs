@@ -156,7 +156,7 @@ async fn next_turn(
         Some(running) => follow(&mut client, &session, running).await.ok()?,
         None => FollowedTurn {
             after_seq: attached.last_seq,
-            end_seq: is_new.then_some(attached.last_seq),
+            end_seq: (is_new && attached.last_seq > 0).then_some(attached.last_seq),
             ..FollowedTurn::default()
         },
     };

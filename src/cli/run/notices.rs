@@ -122,5 +122,6 @@ fn is_of_policy(notice: &Value) -> bool {
 fn words_of(notice: &Value) -> String {
     let words = ["title", "description"].map(|field| notice[field].as_str());
     let words: Vec<&str> = words.into_iter().flatten().collect();
-    words.join(": ")
+    // Only acpipe begins a line at the margin.
+    words.join(": ").replace('\n', "\n  ")
 }

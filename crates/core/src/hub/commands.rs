@@ -17,7 +17,7 @@ use super::Hub;
 use super::cx::HubCx;
 use super::router::{panics, storage};
 use crate::client::{Command, Reply, Token};
-use acpipe_model::error::{Error, out_of_order};
+use acpipe_model::error::{Error, out_of_order, shutting_down};
 use acpipe_model::setting::Setting;
 use acpipe_protocol::wire;
 
@@ -50,7 +50,7 @@ impl Hub {
             return Err(out_of_order("not initialized; call initialize first"));
         }
         if self.is_ending() && !matches!(command, Command::Shutdown) {
-            return Err(out_of_order("acpipe is shutting down"));
+            return Err(shutting_down());
         }
         attach::check_role(&self.catalog, &self.router, token.client, &command)?;
         self.lifecycle.note_use(&mut self.router, &command, cx);

@@ -1,6 +1,6 @@
 //! The outcome of a turn: decided here once, and only shown by the faces.
 
-use acpipe_model::error::ErrorKind;
+use acpipe_model::error::{ErrorKind, one_sentence};
 use acpipe_protocol::wire::{OutcomeKind, TurnError, TurnOutcome};
 
 /// Exit code of a failure that is not known: the agent ended the turn as cancelled by itself.
@@ -51,7 +51,7 @@ pub fn end_note(stop_reason: &str, is_cancel_requested: bool) -> Option<String> 
         "cancelled" => "the agent cancelled the turn by itself".to_owned(),
         "refusal" => "the agent refused to answer".to_owned(),
         "max_tokens" => "the answer is incomplete: the agent reached its token limit".to_owned(),
-        other => format!("the agent stopped: {other}"),
+        other => format!("the agent stopped: {}", one_sentence(other)),
     })
 }
 
@@ -79,6 +79,13 @@ mod tests {
                 "its token limit",
             ),
             ("tired", false, OutcomeKind::Incomplete, 0, "stopped: tired"),
+            (
+                "x\n\u{1b}[2Jacpipe: all allowed",
+                false,
+                OutcomeKind::Incomplete,
+                0,
+                "stopped: x acpipe: all allowed",
+            ),
             ("end_turn", true, OutcomeKind::Cancelled, 130, ""),
             (
                 "cancelled",

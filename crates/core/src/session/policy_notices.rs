@@ -5,6 +5,7 @@ use crate::client::Notice;
 use crate::client_sink::ClientSinks;
 use crate::view::chunks::ChunkSink as _;
 use acpipe_json::{Raw, to_raw};
+use acpipe_model::error::one_sentence;
 use acpipe_protocol::chunk::Chunk;
 use serde_json::{Value, json};
 
@@ -24,10 +25,12 @@ impl PolicyNotice<'_> {
         output: &mut SessionOutput,
         clients: &mut dyn ClientSinks,
     ) {
+        // It may quote the agent, which must not begin a line of acpipe.
+        let description = one_sentence(self.description);
         let mut notice = json!({
             "severity": self.severity,
             "title": self.title,
-            "description": self.description,
+            "description": description,
         });
         if let Some((call, rule)) = self.call {
             notice["toolCallId"] = Value::from(call);
@@ -40,7 +43,7 @@ impl PolicyNotice<'_> {
                 transient: true,
             });
         }
-        let text = format!("{}: {}", self.title, self.description);
+        let text = format!("{}: {description}", self.title);
         let notice = Notice::PolicyWarning(output.session().to_owned(), text);
         output.notify_acp_clients(&notice, clients);
     }

@@ -12,7 +12,7 @@ use crate::cli::terminal::terminal_session::Continuation;
 use crate::cli::terminal::unanswered_prompt::UnansweredPrompt;
 use acpipe_core::client::{Command, History, Reply};
 use acpipe_core::session::unstarted_summary;
-use acpipe_model::error::{Error, ErrorKind};
+use acpipe_model::error::{Error, ErrorKind, SHUTDOWN};
 use acpipe_protocol::wire::{self, AttachResult, ListSessionsParams, SessionInfo};
 use serde_json::Value;
 
@@ -288,11 +288,8 @@ impl TerminalClient {
     /// for another reason.
     fn prompts_again(&mut self, error: &Error) -> bool {
         // A daemon that is being stopped cancels an opening, and begins nothing.
-        let is_stopped = match error.kind {
-            ErrorKind::Cancelled => self.postponed.is_some(),
-            ErrorKind::OutOfOrder => true,
-            _ => false,
-        };
+        let is_cancelled = error.kind == ErrorKind::Cancelled && self.postponed.is_some();
+        let is_stopped = is_cancelled || error.data.get("stage").is_some_and(|s| s == SHUTDOWN);
         let is_lost = self.session.continuation == Continuation::EndedDaemon || is_stopped;
         if !is_lost || self.interrupted != Interrupted::No {
             return false;

@@ -15,7 +15,7 @@ use acpipe_json::frame::{Batch, lines};
 use acpipe_json::repair::Faults;
 use acpipe_json::shallow_line;
 use acpipe_model::agent_file::{AgentFile, FileAccess};
-use acpipe_model::error::{Error, ErrorKind, invalid, out_of_order};
+use acpipe_model::error::{Error, ErrorKind, invalid, shutting_down};
 use acpipe_model::event::AgentEvent;
 use acpipe_model::line_repair::{LineOutcome, LineReader, LostLine, read_again};
 use acpipe_model::transport::Transport;
@@ -193,8 +193,7 @@ impl AgentFiles {
         let AgentFiles { running, waiting } = std::mem::take(self);
         let waiting = waiting.into_iter().map(|(_, call)| call);
         for call in running.into_values().chain(waiting) {
-            let error = out_of_order("acpipe is shutting down");
-            cx.clients.reply(call.token, Err(error));
+            cx.clients.reply(call.token, Err(shutting_down()));
         }
     }
 }
