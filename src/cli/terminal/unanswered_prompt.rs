@@ -12,6 +12,8 @@ pub struct UnansweredPrompt {
     params: PromptParams,
     /// Number of daemons that ended before they replied.
     lost: u32,
+    /// `true` if the daemon is being stopped: the prompt waits for its end.
+    pub awaits_end: bool,
 }
 
 impl UnansweredPrompt {
@@ -21,7 +23,11 @@ impl UnansweredPrompt {
             return None;
         };
         let params = params.clone();
-        Some(Self { params, lost: 0 })
+        Some(Self {
+            params,
+            lost: 0,
+            awaits_end: false,
+        })
     }
 
     /// Returns `true` if an earlier daemon may have begun the turn.
@@ -32,6 +38,7 @@ impl UnansweredPrompt {
     /// Returns the call for the next daemon; `None` if too many have ended.
     pub fn again(&mut self) -> Option<Command> {
         self.lost += 1;
+        self.awaits_end = false;
         (self.lost <= MOST).then(|| Command::Prompt(self.params.clone()))
     }
 }

@@ -290,11 +290,18 @@ impl TerminalClient {
         // A daemon that is being stopped cancels an opening, and begins nothing.
         let is_cancelled = error.kind == ErrorKind::Cancelled && self.postponed.is_some();
         let is_stopped = is_cancelled || error.data.get("stage").is_some_and(|s| s == SHUTDOWN);
-        let is_lost = self.session.continuation == Continuation::EndedDaemon || is_stopped;
-        if !is_lost || self.interrupted != Interrupted::No {
+        let is_lost = self.session.continuation == Continuation::EndedDaemon;
+        if !(is_lost || is_stopped) || self.interrupted != Interrupted::No {
             return false;
         }
-        let Some(again) = self.unanswered.as_mut().and_then(UnansweredPrompt::again) else {
+        let Some(prompt) = &mut self.unanswered else {
+            return false;
+        };
+        if !is_lost {
+            prompt.awaits_end = true;
+            return true;
+        }
+        let Some(again) = prompt.again() else {
             return false;
         };
         self.postponed = None;
@@ -339,8 +346,11 @@ impl TerminalClient {
             (TerminalTask::Follow(_), _) => self.end_with(why),
             (TerminalTask::Chat, step) => {
                 self.session.continuation = Continuation::EndedDaemon;
+                let prompt = self.unanswered.as_ref();
                 // Every other step waits for a call, which fails with this error.
-                if step == TerminalStep::Line {
+                if prompt.is_some_and(|prompt| prompt.awaits_end) {
+                    self.failed(why);
+                } else if step == TerminalStep::Line {
                     self.output.view.print_note(&format!("{why}; {RESTART}"));
                 }
             }
