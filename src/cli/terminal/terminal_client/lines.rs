@@ -108,8 +108,11 @@ impl TerminalClient {
             view.note("the prompt waits for the end of the turn");
         }
         let prompt = self.session.prompt(draft.message(self.can));
-        let is_shared = self.session.continuation != Continuation::Stored;
-        if is_shared && matches!(self.task, TerminalTask::Chat) {
+        let is_in_daemon = matches!(
+            self.session.continuation,
+            Continuation::Daemon | Continuation::EndedDaemon
+        );
+        if is_in_daemon && matches!(self.task, TerminalTask::Chat) {
             self.unanswered = UnansweredPrompt::of(&prompt);
         }
         self.call_in_session(TerminalStep::Prompt, prompt);
