@@ -4,6 +4,7 @@ use crate::harness::steps::{ask, end, say, think, tool, tool_change};
 use serde_json::{Value, json};
 
 /// One prompt to an agent, and how the agent behaves.
+#[derive(Clone)]
 pub struct Situation {
     /// Name, as in the heading of the page.
     pub name: &'static str,
@@ -15,6 +16,20 @@ pub struct Situation {
     pub starts: bool,
     /// Texts that a terminal shows when it asks, and the keys that answer.
     pub questions: &'static [(&'static str, &'static str)],
+}
+
+impl Situation {
+    /// Returns this situation with an agent that waits for a second session before it answers.
+    pub fn held(&self) -> Self {
+        let mut held = self.clone();
+        let script = held.script.as_mut();
+        let runs = script.and_then(|script| script.get_mut("session/prompt")?.as_array_mut());
+        for steps in runs.into_iter().flatten() {
+            let steps = steps.as_array_mut().unwrap();
+            steps.insert(0, json!({"wait": "session/new"}));
+        }
+        held
+    }
 }
 
 fn situation(name: &'static str, script: Value) -> Situation {
