@@ -193,6 +193,21 @@ impl Client {
         Some(message)
     }
 
+    /// Waits until a chunk of a session has arrived.
+    #[track_caller]
+    pub fn await_chunk(&mut self, session: &str, is: impl Fn(&Value) -> bool) {
+        let has = |client: &Self| {
+            let mut chunks = client.chunks.get(session).into_iter().flatten();
+            chunks.any(|(_, _, chunk)| is(chunk))
+        };
+        while !has(self) {
+            let message = self.read().expect("the connection ended before the chunk");
+            if message["method"] != "session/chunk" {
+                self.others.push(message);
+            }
+        }
+    }
+
     /// Reads everything until the daemon ends the connection.
     pub fn read_to_end(&mut self) {
         while let Some(message) = self.read() {

@@ -1,25 +1,24 @@
 //! Clients that join the session of another client in the daemon.
 
-use super::plain::first_choice;
+use super::plain::{SESSION, first_choice};
 use super::situations::Situation;
 use super::{Shown, seen};
 use crate::daemon::Daemon;
-use crate::harness::World;
 use serde_json::{Value, json};
 use std::process::{Output, Stdio};
 
 /// `attach` without a terminal, in the turn of another client, which answers the requests.
 pub fn attach(situation: &Situation) -> Shown {
-    let world = World::new();
+    let world = situation.world();
     let agent = situation.held().agent(&world);
     let agent: Vec<&str> = agent.iter().map(String::as_str).collect();
     let daemon = Daemon::start_in(world, &[]);
     let mut owner =
         daemon.client(&[&["--permissions", situation.permissions, "--"], &agent[..]].concat());
-    let opened = owner.try_call("session/ensure", &json!({"sessionId": "s"}));
-    let turn = json!({"sessionId": "s", "message": "go"});
+    let opened = owner.try_call("session/ensure", &json!({"sessionId": SESSION}));
+    let turn = json!({"sessionId": SESSION, "message": "go"});
     let turn = (opened.unwrap()["error"].is_null()).then(|| owner.send("session/prompt", &turn));
-    let mut command = daemon.command(&["attach", "s"]);
+    let mut command = daemon.command(&["attach", SESSION]);
     let attach = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -11,9 +11,13 @@ use crate::http::Server;
 use acpipe::{Acpipe, AgentConfig, Policy};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::process::Stdio;
 
 /// Program that does not exist.
 const MISSING: &str = "no-such-agent";
+
+/// Id of the session, which is also the id of a chat of HTTP.
+pub const SESSION: &str = "c";
 
 impl Situation {
     /// Returns the command line of the agent.
@@ -24,12 +28,35 @@ impl Situation {
         }
     }
 
+    /// Creates the directory of a face, with the session if it is stored.
+    pub fn world(&self) -> World {
+        let world = World::new();
+        if self.is_stored {
+            let agent = self.agent(&world);
+            let args = self.args(&world, &["run", "first"], &agent);
+            let output = world.acpipe(&args).stdin(Stdio::null()).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+        }
+        world
+    }
+
+    /// Returns the arguments of a face with a session of its own, and the command line of the agent.
+    fn args(&self, world: &World, args: &[&str], agent: &[String]) -> Vec<String> {
+        let cwd = world.dir.to_str().unwrap();
+        let session = ["--session", SESSION, "--cwd", cwd];
+        let session = if self.is_stored { &session[..] } else { &[] };
+        let args = [args, &["--permissions", self.permissions], session, &["--"]].concat();
+        let args = args.into_iter().map(str::to_owned);
+        args.chain(agent.iter().cloned()).collect()
+    }
+
     fn run(&self, output: &str) -> Outcome {
-        let args = ["run", "--permissions", self.permissions, "-o", output, "go"];
-        let run = Run::new(&args);
-        let agent = self.agent(&run.world);
-        let agent: Vec<&str> = agent.iter().map(String::as_str).collect();
-        run.agent(&agent).go()
+        let world = self.world();
+        let agent = self.agent(&world);
+        let args = self.args(&world, &["run", "-o", output, "go"], &agent);
+        let mut run = Run::new(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        run.world = world;
+        run.go()
     }
 
     /// Starts acpipe with this command and the agent.
@@ -99,17 +126,12 @@ pub fn run_agui(situation: &Situation) -> Shown {
 
 /// A run without a prompt at a terminal. The user chooses the first answer of each question.
 pub fn chat(situation: &Situation) -> Shown {
-    let mut screen = Screen::new(World::new());
+    let mut screen = Screen::new(situation.world());
     screen.term = "xterm";
     screen.env.push(("NO_COLOR", "1".to_owned()));
     let agent = situation.agent(&screen.world);
-    let agent: Vec<&str> = agent.iter().map(String::as_str).collect();
-    let args = [
-        &["run", "--permissions", situation.permissions, "--"],
-        &agent[..],
-    ]
-    .concat();
-    screen.start(&args, "");
+    let args = situation.args(&screen.world, &["run"], &agent);
+    screen.start(&args.iter().map(String::as_str).collect::<Vec<_>>(), "");
     if !situation.starts {
         let (code, text, _) = screen.end();
         return Shown::without_chunks(vec![seen::screen(&text), format!("exit {code}")]);
@@ -123,9 +145,10 @@ pub fn chat(situation: &Situation) -> Shown {
     screen.await_text(READY);
     screen.keys("\x04");
     let (code, text, _) = screen.end();
-    let shown = text
-        .split_once("> go")
-        .map_or(text.as_str(), |(_, rest)| rest);
+    let shown = match text.split_once("> go") {
+        Some((_, shown)) if !situation.is_stored => shown,
+        _ => &text,
+    };
     Shown::without_chunks(vec![seen::screen(shown), format!("exit {code}")])
 }
 
@@ -139,28 +162,34 @@ fn call(peer: &mut Peer, method: &str, params: &Value) -> Result<Value, String> 
 }
 
 pub fn serve(situation: &Situation) -> Shown {
-    let world = World::new();
+    let world = situation.world();
     let mut peer = situation.peer(&world, "serve");
-    let prompted = prompt_neutral(&mut peer);
+    let prompted = prompt_neutral(&mut peer, situation, &world.dir);
     let of_chunk = |message: &Value| message["params"]["chunk"].clone();
     let chunks = peer.received.iter().map(of_chunk).filter(Value::is_object);
-    let end = prompted.map_or_else(|error| error, |summary| seen::summary(&summary));
-    Shown::of(
-        &chunks.collect::<Vec<_>>(),
-        [asked(&peer), vec![end]].concat(),
-    )
+    let end = prompted.unwrap_or_else(|error| vec![error]);
+    Shown::of(&chunks.collect::<Vec<_>>(), [asked(&peer), end].concat())
 }
 
-fn prompt_neutral(peer: &mut Peer) -> Result<Value, String> {
+fn prompt_neutral(
+    peer: &mut Peer,
+    situation: &Situation,
+    dir: &Path,
+) -> Result<Vec<String>, String> {
     let can = json!({"permissions": true, "questions": true});
     let hello = json!({"protocolVersion": 1, "capabilities": can});
     call(peer, "initialize", &hello)?;
-    call(peer, "session/ensure", &json!({"sessionId": "s"}))?;
-    call(
-        peer,
-        "session/prompt",
-        &json!({"sessionId": "s", "message": "go"}),
-    )
+    let session = json!({"sessionId": SESSION, "cwd": dir});
+    let opened = call(peer, "session/ensure", &session)?;
+    let prompt = json!({"sessionId": SESSION, "message": "go"});
+    let summary = call(peer, "session/prompt", &prompt)?;
+    let receipt = situation
+        .is_stored
+        .then(|| seen::receipt(&opened["recovery"]));
+    Ok(receipt
+        .into_iter()
+        .chain([seen::summary(&summary)])
+        .collect())
 }
 
 /// Returns the requests that the client got.
@@ -174,9 +203,9 @@ fn asked(peer: &Peer) -> Vec<String> {
 }
 
 pub fn acp(situation: &Situation) -> Shown {
-    let world = World::new();
+    let world = situation.world();
     let mut peer = situation.peer(&world, "acp");
-    let prompted = prompt_acp(&mut peer, &world.dir);
+    let prompted = prompt_acp(&mut peer, situation, &world.dir);
     let updates = peer
         .received
         .iter()
@@ -193,12 +222,18 @@ pub fn acp(situation: &Situation) -> Shown {
     Shown::without_chunks([vec![seen], asked(&peer), vec![end]].concat())
 }
 
-fn prompt_acp(peer: &mut Peer, dir: &Path) -> Result<Value, String> {
+fn prompt_acp(peer: &mut Peer, situation: &Situation, dir: &Path) -> Result<Value, String> {
     let can = json!({"elicitation": {"form": {}}});
     let hello = json!({"protocolVersion": 1, "clientCapabilities": can});
     call(peer, "initialize", &hello)?;
-    let place = json!({"cwd": dir, "mcpServers": []});
-    let session = call(peer, "session/new", &place)?["sessionId"].clone();
+    let mut place = json!({"cwd": dir, "mcpServers": []});
+    let session = if situation.is_stored {
+        place["sessionId"] = json!(SESSION);
+        call(peer, "session/load", &place)?;
+        json!(SESSION)
+    } else {
+        call(peer, "session/new", &place)?["sessionId"].clone()
+    };
     let text = json!([{"type": "text", "text": "go"}]);
     call(
         peer,
@@ -208,7 +243,7 @@ fn prompt_acp(peer: &mut Peer, dir: &Path) -> Result<Value, String> {
 }
 
 pub fn http(situation: &Situation) -> Shown {
-    let world = World::new();
+    let world = situation.world();
     let agent = situation.agent(&world);
     let server = Server::of_agent(world, &["--permissions", situation.permissions], &agent);
     let response = server.post_chat("u1", "go");
@@ -225,11 +260,19 @@ pub fn http(situation: &Situation) -> Shown {
             assert_eq!(answered.status, 200);
         }
     });
-    Shown::of(&chunks, Vec::new())
+    let messages = || {
+        let stored = server.get("/api/chat/c/messages").json();
+        let messages = stored["messages"].as_array().unwrap().len();
+        format!("{messages} messages")
+    };
+    Shown::of(
+        &chunks,
+        situation.is_stored.then(messages).into_iter().collect(),
+    )
 }
 
 pub fn library(situation: &Situation) -> Shown {
-    let world = World::new();
+    let world = situation.world();
     let agent = situation.agent(&world);
     let agent = AgentConfig::command(&agent[0])
         .args(&agent[1..])
@@ -242,6 +285,7 @@ pub fn library(situation: &Situation) -> Shown {
     let builder = Acpipe::builder()
         .agent(agent)
         .cwd(&world.dir)
+        .state_dir(world.dir.join("state"))
         .supervisor(ACPIPE)
         .without_login_shell()
         .policy(policy)
@@ -254,17 +298,21 @@ pub fn library(situation: &Situation) -> Shown {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let acpipe = builder.start().unwrap();
-        let shown = prompt_library(&acpipe).await.unwrap_or_else(|error| {
-            let kind = error.kind().name();
-            Shown::without_chunks(vec![format!("error {kind}: {error}")])
-        });
+        let shown = prompt_library(&acpipe, situation)
+            .await
+            .unwrap_or_else(|error| {
+                let kind = error.kind().name();
+                Shown::without_chunks(vec![format!("error {kind}: {error}")])
+            });
         acpipe.shutdown().await;
         shown
     })
 }
 
-async fn prompt_library(acpipe: &Acpipe) -> acpipe::Result<Shown> {
-    let session = acpipe.session("s").ensure().await?;
+async fn prompt_library(acpipe: &Acpipe, situation: &Situation) -> acpipe::Result<Shown> {
+    let session = acpipe.session(SESSION).ensure().await?;
+    let receipt = || seen::receipt(&json!(session.receipt()));
+    let receipt = situation.is_stored.then(receipt);
     let mut turn = session.prompt("go").await?;
     let mut chunks = Vec::new();
     while let Some(chunk) = turn.next().await {
@@ -274,5 +322,8 @@ async fn prompt_library(acpipe: &Acpipe) -> acpipe::Result<Shown> {
         Ok(summary) => seen::summary(&json!(summary)),
         Err(error) => format!("error {}: {error}", error.kind().name()),
     };
-    Ok(Shown::of(&chunks, vec![end]))
+    Ok(Shown::of(
+        &chunks,
+        receipt.into_iter().chain([end]).collect(),
+    ))
 }
