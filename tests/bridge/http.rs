@@ -8,6 +8,8 @@ mod secrets;
 mod security;
 mod websocket;
 
+pub use chat::{submit, user};
+
 use crate::daemon::Daemon;
 use crate::harness::{FAKE_AGENT, World};
 use serde_json::Value;
@@ -15,7 +17,7 @@ use std::net::SocketAddr;
 
 /// A daemon that serves HTTP, with an agent that plays a script.
 pub struct Server {
-    daemon: Daemon,
+    pub daemon: Daemon,
     address: SocketAddr,
     token: String,
 }

@@ -9,7 +9,7 @@
 // The purity of `clippy.toml` is that of the program.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
 
-mod acp_history;
+pub mod acp_history;
 pub mod acp_requests;
 pub mod acp_settings;
 mod acp_updates;

@@ -200,7 +200,12 @@ impl AcpConnection {
         let Ok(json) = serde_json::to_vec(update) else {
             return;
         };
-        self.write_update(session, None, AcpNotification::Update(&json));
+        self.raw_update(session, &json);
+    }
+
+    /// Sends an update of acpipe, which is JSON.
+    pub(super) fn raw_update(&mut self, session: &str, update: &[u8]) {
+        self.write_update(session, None, AcpNotification::Update(update));
     }
 
     /// Writes an update of the agent in the form for the client.

@@ -1,6 +1,7 @@
 //! Notices of acpipe to the user, as updates of a session.
 
 use super::client::AcpConnection;
+use acpipe_core::acp_history::updates_of;
 use acpipe_core::client::Notice;
 use acpipe_json::frame::write_framed;
 use acpipe_json::rpc;
@@ -39,7 +40,13 @@ impl AcpConnection {
                     );
                 }
             }
-            // The client gets the agent's own updates of the state. ACP has no other clients.
+            // Otherwise the user sees answers to prompts of other clients without the prompts.
+            Notice::UserMessage(prompt) if self.sessions.has(&prompt.session_id) => {
+                updates_of(&prompt.message, &mut |update| {
+                    self.raw_update(&prompt.session_id, update);
+                });
+            }
+            // The client gets the agent's own updates of the state. ACP has no list of clients.
             Notice::SessionState(_)
             | Notice::AgentState(_)
             | Notice::Presence(_)

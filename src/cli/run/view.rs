@@ -410,6 +410,15 @@ impl RunView {
         }
     }
 
+    /// Shows the end of a turn of which no summary follows.
+    pub fn followed_end(&mut self, note: Option<&str>) {
+        self.end_line();
+        let refusals = self.refused.take();
+        for note in [refusals.as_deref(), note].into_iter().flatten() {
+            self.note(note);
+        }
+    }
+
     /// Stores a summary for the end of the run, for `-o json`.
     fn keep(&mut self, summary: &TurnSummary) {
         if self.format == Format::Json {

@@ -5,6 +5,7 @@ use super::participants::Participants;
 use super::turn_step::TurnStep;
 use crate::cli::run::view::RunView;
 use acpipe_core::client_sink::ChunkAddress;
+use acpipe_core::session::end_note;
 use acpipe_protocol::wire::{RunningTurn, SessionClient, UserMessageParams};
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ pub struct OtherClients {
     early_prompts: EarlyPrompts,
     /// Id of the running turn of which no summary follows.
     running: Option<String>,
+    /// `true` if the agent cancels the running turn by itself: its end follows.
+    is_cancelled_by_agent: bool,
 }
 
 impl OtherClients {
@@ -74,12 +77,22 @@ impl OtherClients {
     /// session. Returns the end of the running one.
     pub fn follow(&mut self, place: ChunkAddress<'_>, chunk: &[u8]) -> Option<FollowedEnd> {
         match TurnStep::of(chunk) {
-            TurnStep::Begins => self.running = place.turn.map(str::to_owned),
-            TurnStep::Ends { note } if place.turn == self.running.as_deref() => {
+            TurnStep::Begins => {
+                self.running = place.turn.map(str::to_owned);
+                self.is_cancelled_by_agent = false;
+            }
+            TurnStep::CancelledByAgent => self.is_cancelled_by_agent = true,
+            TurnStep::Aborts | TurnStep::Ends { .. } if place.turn != self.running.as_deref() => {}
+            TurnStep::Aborts => {
+                self.running = None;
+                let note = end_note("cancelled", !self.is_cancelled_by_agent);
+                return Some(FollowedEnd { note });
+            }
+            TurnStep::Ends { note } => {
                 self.running = None;
                 return Some(FollowedEnd { note });
             }
-            TurnStep::Ends { .. } | TurnStep::Continues => {}
+            TurnStep::Continues => {}
         }
         None
     }

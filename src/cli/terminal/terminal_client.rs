@@ -231,10 +231,7 @@ impl TerminalClient {
             return;
         };
         let view = &mut self.output.view;
-        view.end_line();
-        if let Some(note) = end.note {
-            view.note(&note);
-        }
+        view.followed_end(end.note.as_deref());
         if matches!(self.task, TerminalTask::Chat) {
             return view.next_turn();
         }

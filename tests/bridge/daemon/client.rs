@@ -126,6 +126,24 @@ impl Client {
         self.next_where(|message| message["id"] == id && message.get("method").is_none())
     }
 
+    /// Waits for the response to a request, and answers the requests of acpipe until then.
+    pub fn answer_with(
+        &mut self,
+        id: u64,
+        mut result: impl FnMut(&Value) -> Value,
+    ) -> Option<Value> {
+        loop {
+            let is_response = |message: &Value| message.get("method").is_none();
+            let message = self.next_where(|message| {
+                message.get("id").is_some() && (!is_response(message) || message["id"] == id)
+            })?;
+            if is_response(&message) {
+                return Some(message);
+            }
+            self.respond(&message, &result(&message));
+        }
+    }
+
     /// Waits for the next notification or request of a method, and returns the message.
     #[track_caller]
     pub fn next(&mut self, method: &str) -> Value {
@@ -173,6 +191,21 @@ impl Client {
             chunks.push((seq, turn, params["chunk"].clone()));
         }
         Some(message)
+    }
+
+    /// Waits until a chunk of a session has arrived.
+    #[track_caller]
+    pub fn await_chunk(&mut self, session: &str, is: impl Fn(&Value) -> bool) {
+        let has = |client: &Self| {
+            let mut chunks = client.chunks.get(session).into_iter().flatten();
+            chunks.any(|(_, _, chunk)| is(chunk))
+        };
+        while !has(self) {
+            let message = self.read().expect("the connection ended before the chunk");
+            if message["method"] != "session/chunk" {
+                self.others.push(message);
+            }
+        }
     }
 
     /// Reads everything until the daemon ends the connection.

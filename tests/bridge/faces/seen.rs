@@ -15,13 +15,22 @@ pub fn chunks(chunks: &[Value]) -> String {
         match kind {
             "start" | "start-step" | "finish-step" | "text-start" | "reasoning-start"
             | "data-session" | "message-metadata" => {}
-            "text-end" => seen.push(format!("text {delta:?}")),
-            "reasoning-end" => seen.push(format!("reasoning {delta:?}")),
-            _ => seen.push(one(kind, chunk)),
+            "text-end" => seen.push(format!("text {:?}", std::mem::take(&mut delta))),
+            "reasoning-end" => seen.push(format!("reasoning {:?}", std::mem::take(&mut delta))),
+            _ => {
+                seen.extend(open_block(&mut delta));
+                seen.push(one(kind, chunk));
+            }
         }
-        delta.clear();
     }
+    seen.extend(open_block(&mut delta));
     joined(seen)
+}
+
+/// Describes the text of a block that has not ended.
+fn open_block(delta: &mut String) -> Option<String> {
+    let text = std::mem::take(delta);
+    (!text.is_empty()).then(|| format!("open block {text:?}"))
 }
 
 fn one(kind: &str, chunk: &Value) -> String {
@@ -39,7 +48,7 @@ fn one(kind: &str, chunk: &Value) -> String {
             seen.extend([" ", &text]);
         }
     }
-    for word in ["title", "action", "rule", "stopReason"] {
+    for word in ["memory", "title", "action", "rule", "stopReason"] {
         if let Some(text) = scalar(&chunk["data"][word]) {
             seen.extend([" ", &text]);
         }
@@ -115,6 +124,30 @@ pub fn summary(summary: &Value) -> String {
     joined(seen)
 }
 
+/// Describes how a session was restored.
+pub fn receipt(receipt: &Value) -> String {
+    let [rung, memory] = ["rung", "memory"].map(|member| scalar(&receipt[member]));
+    let [rung, memory] = [rung, memory].map(Option::unwrap_or_default);
+    format!("receipt: {rung}, memory {memory}")
+}
+
+/// Describes a request or notification about other clients, or about the request of a permission.
+pub fn notification(message: &Value) -> Option<String> {
+    let params = &message["params"];
+    match message["method"].as_str()? {
+        "session/presence" => {
+            let clients = params["clients"].as_array()?.len();
+            Some(format!("`session/presence` {clients}"))
+        }
+        "session/userMessage" => Some("`session/userMessage`".to_owned()),
+        "$/cancelRequest" => {
+            let by = scalar(&params["by"]).unwrap_or_default();
+            Some(format!("`$/cancelRequest` {by}"))
+        }
+        method => message.get("id").map(|_| format!("asks `{method}`")),
+    }
+}
+
 /// Describes a JSON-RPC error.
 pub fn error(error: &Value) -> String {
     let kind = scalar(&error["data"]["kind"]).unwrap_or_default();
@@ -153,7 +186,7 @@ pub fn screen(text: &str) -> String {
     }
     let is_usual = |line: &str| {
         let usual = ["> go", "acpipe: /help lists", "acpipe: continue with"];
-        matches!(line, "" | ">") || usual.iter().any(|text| line.starts_with(text))
+        matches!(line, "" | ">" | "go") || usual.iter().any(|text| line.starts_with(text))
     };
     // Log lines come at any time, also behind text whose line has not ended.
     let plain = plain.replace("WARN ", "\nWARN ");

@@ -1,9 +1,10 @@
 //! Situations that every face has to show.
 
-use crate::harness::steps::{ask, end, say, think, tool, tool_change};
+use crate::harness::steps::{ask, end, resumable, say, think, tool, tool_change};
 use serde_json::{Value, json};
 
 /// One prompt to an agent, and how the agent behaves.
+#[derive(Clone)]
 pub struct Situation {
     /// Name, as in the heading of the page.
     pub name: &'static str,
@@ -15,6 +16,22 @@ pub struct Situation {
     pub starts: bool,
     /// Texts that a terminal shows when it asks, and the keys that answer.
     pub questions: &'static [(&'static str, &'static str)],
+    /// `true` if the session has had a turn, in a process of acpipe that has ended.
+    pub is_stored: bool,
+}
+
+impl Situation {
+    /// Returns this situation with an agent that waits for a second session before it answers.
+    pub fn held(&self) -> Self {
+        let mut held = self.clone();
+        let script = held.script.as_mut();
+        let runs = script.and_then(|script| script.get_mut("session/prompt")?.as_array_mut());
+        for steps in runs.into_iter().flatten() {
+            let steps = steps.as_array_mut().unwrap();
+            steps.insert(0, json!({"wait": "session/new"}));
+        }
+        held
+    }
 }
 
 fn situation(name: &'static str, script: Value) -> Situation {
@@ -24,6 +41,7 @@ fn situation(name: &'static str, script: Value) -> Situation {
         permissions: "approve",
         starts: true,
         questions: &[],
+        is_stored: false,
     }
 }
 
@@ -39,11 +57,30 @@ fn turn(name: &'static str, steps: &Value) -> Situation {
     situation(name, json!({"session/prompt": [steps]}))
 }
 
-fn asking(name: &'static str, permissions: &'static str) -> Situation {
+/// Returns the situation of a session that has had a turn; the agent behaves so when it is opened again.
+fn stored(name: &'static str, script: Value) -> Situation {
+    let mut script = script;
+    script["session/prompt"] = json!([[say("Hello again."), end("end_turn")]]);
+    Situation {
+        is_stored: true,
+        ..situation(name, script)
+    }
+}
+
+/// Returns the script of an agent that can load sessions, and does it with these steps.
+fn loading(steps: &Value) -> Value {
+    let can = json!({"protocolVersion": 1, "agentCapabilities": {"loadSession": true}});
+    json!({"initialize": [[{"reply": can}]], "session/load": [steps]})
+}
+
+/// Returns a request for a permission.
+pub fn edit_question() -> Value {
     let call = json!({"toolCallId": "c", "title": "Edit a.txt", "kind": "edit"});
-    let question = ask(&call, &[("yes", "allow_once"), ("no", "reject_once")]);
-    let steps =
-        json!([say("before "), question, {"echoAnswer": true}, say("after"), end("end_turn")]);
+    ask(&call, &[("yes", "allow_once"), ("no", "reject_once")])
+}
+
+fn asking(name: &'static str, permissions: &'static str) -> Situation {
+    let steps = json!([say("before "), edit_question(), {"echoAnswer": true}, say("after"), end("end_turn")]);
     let is_asked = permissions == "ask";
     Situation {
         permissions,
@@ -73,6 +110,8 @@ pub fn all() -> Vec<Situation> {
     let read = json!({"name": "Read", "title": "Read a.txt", "kind": "read", "status": "pending",
         "rawInput": {"path": "a.txt"}});
     let shown = json!([{"type": "content", "content": {"type": "text", "text": "one"}}]);
+    let mut of_subagent = read.clone();
+    of_subagent["_meta"] = json!({"claudeCode": {"parentToolUseId": "t"}});
     let done = tool_change("c", &json!({"status": "completed", "content": shown}));
     let failed = json!([{"type": "content", "content": {"type": "text", "text": "no such file"}}]);
     let failed = tool_change("c", &json!({"status": "failed", "content": failed}));
@@ -184,6 +223,19 @@ pub fn all() -> Vec<Situation> {
                 end("end_turn")
             ]),
         ),
+        turn(
+            "Text and tool call of a subagent",
+            &json!([
+                tool("t", &json!({"title": "Task", "kind": "other", "status": "in_progress"})),
+                {"update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "Aside."},
+                    "_meta": {"claudeCode": {"parentToolUseId": "t"}}}},
+                tool("c", &of_subagent),
+                done,
+                tool_change("t", &json!({"status": "completed"})),
+                say("Ok."),
+                end("end_turn")
+            ]),
+        ),
         turn("No output", &json!([end("end_turn")])),
         turn(
             "Refusal",
@@ -245,6 +297,20 @@ pub fn all() -> Vec<Situation> {
         asking("Permission, allowed by the policy", "approve"),
         asking("Permission, denied by the policy", "deny"),
         asking("Permission, asked of the user", "ask"),
+        stored("Restored session, resumed", resumable(json!({}))),
+        stored(
+            "Restored session, loaded with its history",
+            loading(&json!([
+                update(&json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "first"}})),
+                say("Hello."),
+                {"reply": {}}
+            ])),
+        ),
+        stored(
+            "Restored session that the agent refuses to load",
+            loading(&json!([refused(-32603, "no such session")])),
+        ),
+        stored("Restored session of an agent without a memory", json!({})),
         Situation {
             questions: &[("Which name?", "Ada\n")],
             ..turn("Question", &json!([form, say("Thanks."), end("end_turn")]))

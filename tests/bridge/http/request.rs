@@ -5,6 +5,7 @@ use super::chat::{submit, user};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 /// Time after which a read counts as hung.
@@ -161,6 +162,30 @@ impl Response {
             let chunk = serde_json::from_str(data).unwrap();
             see(&chunk);
             chunks.push(chunk);
+        }
+    }
+
+    /// Sends the status, and the data of the events as they come; at the end `[DONE]`, or a line that says that the connection
+    /// was closed.
+    pub fn pass_lines(mut self, lines: &Sender<String>) {
+        // A receiver that does not read to the end needs no more lines.
+        let _ = lines.send(self.status.to_string());
+        if self.status != 200 {
+            let _ = lines.send(self.text());
+            return;
+        }
+        loop {
+            let mut line = String::new();
+            if !matches!(self.reader.read_line(&mut line), Ok(1..)) {
+                let _ = lines.send("the connection is closed".to_owned());
+                return;
+            }
+            let Some(data) = line.trim_end().strip_prefix("data: ") else {
+                continue;
+            };
+            if lines.send(data.to_owned()).is_err() || data == "[DONE]" {
+                return;
+            }
         }
     }
 

@@ -3,6 +3,10 @@
 use acpipe_model::error::{ErrorKind, one_sentence};
 use acpipe_protocol::wire::{OutcomeKind, TurnError, TurnOutcome};
 
+/// Sentence about a turn that ended at the agent's limit of turns.
+pub(super) const LIMIT_OF_TURNS: &str =
+    "the agent reached its limit of turns; raise maxTurns, or prompt again to continue";
+
 /// Exit code of a failure that is not known: the agent ended the turn as cancelled by itself.
 const FAILED: u8 = 1;
 
@@ -51,6 +55,7 @@ pub fn end_note(stop_reason: &str, is_cancel_requested: bool) -> Option<String> 
         "cancelled" => "the agent cancelled the turn by itself".to_owned(),
         "refusal" => "the agent refused to answer".to_owned(),
         "max_tokens" => "the answer is incomplete: the agent reached its token limit".to_owned(),
+        "max_turn_requests" => LIMIT_OF_TURNS.to_owned(),
         other => format!("the agent stopped: {}", one_sentence(other)),
     })
 }

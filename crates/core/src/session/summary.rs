@@ -1,7 +1,7 @@
 //! Summary of a turn, for every outcome.
 
 use super::Running;
-use super::outcome::turn_outcome;
+use super::outcome::{LIMIT_OF_TURNS, turn_outcome};
 use crate::turn::Turn;
 use crate::turn_ending::Ending;
 use crate::view::chunks;
@@ -170,9 +170,7 @@ fn errors(ending: &Ending) -> Vec<TurnError> {
     }
     match ending {
         Ending::Answered(end) if end.stop_reason == StopReason::MaxTurns => {
-            let message =
-                "the agent reached its limit of turns; raise maxTurns, or prompt again to continue";
-            vec![(&Error::new(ErrorKind::MaxTurns, message)).into()]
+            vec![(&Error::new(ErrorKind::MaxTurns, LIMIT_OF_TURNS)).into()]
         }
         _ => Vec::new(),
     }
