@@ -47,7 +47,10 @@ pub fn aligned<const N: usize>(
     let filled = |column: &usize| rows.iter().any(|row| !row[*column].is_empty());
     let columns: Vec<usize> = (0..N).filter(filled).collect();
     let head = head.map(str::to_owned);
-    let all: Vec<&[String; N]> = std::iter::once(&head).chain(rows).collect();
+    let lines = rows
+        .iter()
+        .map(|row| row.each_ref().map(|cell| on_line(cell)));
+    let all: Vec<[String; N]> = std::iter::once(head).chain(lines).collect();
     let widest = |column: usize| all.iter().map(|row| width(&row[column])).max().unwrap_or(0);
     let mut widths: [usize; N] = std::array::from_fn(widest);
     let limit = styles.width.unwrap_or(usize::MAX);
@@ -86,5 +89,25 @@ pub fn aligned<const N: usize>(
     text
 }
 
+/// Replaces line breaks: only the table begins lines.
+fn on_line(cell: &str) -> String {
+    let breaks = [
+        '\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}',
+    ];
+    cell.replace(breaks, " ")
+}
+
 /// Gap between columns.
 const GAP: &str = "  ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_breaks_of_a_cell_begin_no_row() {
+        let rows = [["a\nb".to_owned(), "c\r\u{2028}d".to_owned()]];
+        let text = aligned(["ONE", "TWO"], &rows, None, &[], Styles::PLAIN);
+        assert_eq!(text, "ONE  TWO\na b  c  d\n");
+    }
+}

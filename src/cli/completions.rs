@@ -93,9 +93,10 @@ fn with_names(command: Command) -> Command {
 
 fn agent_names(begin: &OsStr) -> Vec<CompletionCandidate> {
     let names = agents::names(&place()).unwrap_or_default();
-    let names = names
-        .into_iter()
-        .map(|(name, help)| CompletionCandidate::new(name).help(help.map(Into::into)));
+    let names = names.into_iter().map(|(name, help)| {
+        let help = help.map(|help| one_line(&help).into());
+        CompletionCandidate::new(name).help(help)
+    });
     beginning_with(begin, names)
 }
 
@@ -106,7 +107,7 @@ fn session_names(begin: &OsStr) -> Vec<CompletionCandidate> {
         let cards = sessions::cards(&super::state_dir(&place())?)?;
         let cards = cards
             .into_iter()
-            .filter(|card| !is_unnamed(&card.session_id));
+            .filter(|card| !is_unnamed(&card.session_id) && is_word(&card.session_id));
         let candidates = cards.map(|card| {
             let is_here = sessions::same_dir(&card.cwd, &here);
             let id = card.session_id;
@@ -117,6 +118,15 @@ fn session_names(begin: &OsStr) -> Vec<CompletionCandidate> {
         Ok(candidates.take(MOST_SESSIONS).collect())
     };
     beginning_with(begin, found().unwrap_or_default())
+}
+
+/// Returns `true` if a shell takes the text for one word without a meaning of its own. An id can come from a browser, and some
+/// shells insert a candidate as it is.
+fn is_word(text: &str) -> bool {
+    !text.starts_with('-')
+        && text
+            .chars()
+            .all(|c| c.is_alphanumeric() || "-_.,:@%+=/".contains(c))
 }
 
 fn beginning_with(
@@ -134,5 +144,30 @@ fn place() -> PlaceArgs {
     let state_dir = std::env::var_os("ACPIPE_STATE_DIR").map(PathBuf::from);
     PlaceArgs {
         state_dir: state_dir.filter(|dir| dir != Path::new("")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_mean_something_to_a_shell_are_not_completed() {
+        for id in ["fix", "a-b_c.d", "fix@0123456789abcdef", "größe"] {
+            assert!(is_word(id), "{id}");
+        }
+        for id in [
+            "$(touch x)",
+            "a;b",
+            "a b",
+            "a\u{b}--config=x",
+            "a\nb",
+            "--help",
+            "`x`",
+            "~x",
+            "a*",
+        ] {
+            assert!(!is_word(id), "{id:?}");
+        }
     }
 }

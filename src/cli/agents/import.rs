@@ -75,7 +75,7 @@ fn keys(agent: &ImportedAgent) -> Result<Map<String, Value>, String> {
     let imported = agent.launch(&platform)?;
     if let Some(url) = &imported.download {
         print_note(&format!(
-            "{:?} needs a download: unpack {url} into a directory of PATH",
+            "{:?} needs a download: unpack {url:?} into a directory of PATH",
             agent.id
         ));
     }

@@ -1,7 +1,9 @@
 //! Report of `acpipe doctor`: its checks, as lines of text or one JSON object.
 
+use crate::cli::columns::one_line;
 use crate::cli::screen::{ScreenContent, to_stdout};
 use crate::cli::styles::{BAD, GOOD, Styles, WARNING};
+use acpipe_model::printable::printable;
 use acpipe_model::secret::{Secrets, hide_in_value};
 use anstyle::Style;
 use serde::Serialize;
@@ -147,7 +149,8 @@ impl DoctorReport {
     /// Adds a check and prints it.
     pub fn add(&mut self, mut check: Check) -> anyhow::Result<()> {
         for text in std::iter::once(&mut check.found).chain(&mut check.advice) {
-            *text = self.secrets.hide(text).into_owned();
+            // An agent's text begins no line of the report.
+            *text = one_line(&printable(&self.secrets.hide(text)));
         }
         for value in check.facts.values_mut() {
             hide_in_value(&self.secrets, value);

@@ -33,6 +33,10 @@ pub trait Actor {
     fn await_closed(&mut self) {}
     /// Waits until the face has shown that the daemon has ended, if it does that without a prompt.
     fn await_loss(&mut self) {}
+    /// Returns `true` if the face starts the daemon again for a prompt that got no reply.
+    fn prompts_again(&self) -> bool {
+        false
+    }
     /// Waits for the end of the turn; a terminal shows `last` before it.
     fn finish(&mut self, last: &str);
     /// Ends the face, and describes all that it has shown.
@@ -178,6 +182,10 @@ impl Actor for Chat {
     fn await_loss(&mut self) {
         let note = "the next line starts the daemon again";
         self.screen.await_text(note);
+    }
+
+    fn prompts_again(&self) -> bool {
+        true
     }
 
     fn finish(&mut self, last: &str) {

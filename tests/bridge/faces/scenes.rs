@@ -133,7 +133,7 @@ pub fn all() -> Vec<Scene> {
     let second = json!([say("second"), end("end_turn")]);
     let hangs = json!([[say(BEFORE), {"hang": true}]]);
     let asks = json!([[say(BEFORE), edit_question(), say("after"), end("end_turn")]]);
-    let lost = "the next line starts the daemon again";
+    let lost = "the daemon ended during this turn";
     vec![
         scene(
             "Prompt in the turn of another client",

@@ -219,7 +219,9 @@ fn happen(scene: &Scene, stage: &mut Stage, actor: &mut dyn Actor) {
         }
     }
     actor.finish(scene.last);
-    if matches!(scene.event, Event::KillBefore | Event::KillBetween) {
-        stage.is_restarted = true;
-    }
+    stage.is_restarted = match scene.event {
+        Event::KillBefore | Event::KillBetween => true,
+        Event::KillIn | Event::KillAsking => actor.prompts_again(),
+        _ => false,
+    };
 }

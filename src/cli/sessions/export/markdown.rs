@@ -13,7 +13,7 @@ use std::io::{self, Write};
 
 /// Writes the title and the facts of a session.
 pub fn head(card: &Card, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "# {}\n", plain(super::title(card)))?;
+    writeln!(out, "# {}\n", plain(&one_line(super::title(card))))?;
     for (name, value) in super::facts(card) {
         writeln!(out, "- {name}: {}", code(&value))?;
     }
@@ -46,7 +46,11 @@ fn write_item(item: &ConversationItem, role: &Author, out: &mut dyn Write) -> io
             }
             Ok(())
         }
-        ConversationItem::Thought(text) => folded("Thoughts", &closed(text), out),
+        ConversationItem::Thought(text) => {
+            // It must not end its fold.
+            let text = closed(text).replace("</", "&lt;/");
+            folded("Thoughts", &text, out)
+        }
         ConversationItem::File(file) => {
             let facts = [Some(file_facts(file)), file_target(file)];
             let facts: Vec<String> = facts.iter().flatten().map(|fact| code(fact)).collect();

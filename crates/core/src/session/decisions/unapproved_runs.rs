@@ -12,6 +12,7 @@ use crate::session::{Conversation, Decisions};
 use crate::turn::{RunKind, UnapprovedRun};
 use acpipe_dialects::traits;
 use acpipe_model::decision::{Decision, DecisionSource};
+use acpipe_model::error::one_sentence;
 use acpipe_model::event::LostCall;
 use acpipe_policy::{Effect, Subject, SubjectChange, Verdict};
 use acpipe_protocol::wire::LedgerEntry;
@@ -99,7 +100,8 @@ impl Decisions {
         } = fault;
         let what = about(&ran.tool.tool_name, what.or_else(|| target(&subject)));
         let id = &talk.id;
-        info!(session = id, tool = %ran.tool.tool_name, %reason, "a tool ran without approval");
+        let tool = one_sentence(&ran.tool.tool_name);
+        info!(session = id, tool, %reason, "a tool ran without approval");
         let description = match reason.split_once(": ") {
             Some((_, why)) => format!("{what}; {why}"),
             None => what,
