@@ -94,7 +94,7 @@ fn with_names(command: Command) -> Command {
 fn agent_names(begin: &OsStr) -> Vec<CompletionCandidate> {
     let names = agents::names(&place()).unwrap_or_default();
     let names = names.into_iter().map(|(name, help)| {
-        let help = help.map(|help| one_line(&help).into());
+        let help = help.map(|help| one_line(help).into());
         CompletionCandidate::new(name).help(help)
     });
     beginning_with(begin, names)
