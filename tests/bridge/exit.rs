@@ -177,7 +177,7 @@ fn shutdown_in_a_turn_answers_both_and_ends() {
     let shutdown = s.send("shutdown", &json!({}));
     let late = s.send("agent/status", &json!({}));
     assert_eq!(s.turn(&id).summary["stopReason"], "cancelled");
-    assert_eq!(s.error(&late)["data"]["kind"], "outOfOrder");
+    assert_eq!(s.error(&late)["data"]["stage"], "shutdown");
     assert_eq!(s.result(&shutdown), json!({}));
     // acpipe exits although its stdin is open.
     s.await_end();

@@ -290,8 +290,13 @@ fn messages_are_added_changed_listed_and_cleared() {
 fn sessions_are_listed_closed_and_cleared() {
     let script = resuming(&json!([[say("one"), end("end_turn")]]));
     let (mut s, args) = serve(&script);
-    for id in ["a", "B/..", "c"] {
+    for id in ["a", "B/..", "c", "unused"] {
         s.ensure(id);
+    }
+    for id in ["a", "B/..", "c"] {
+        let note =
+            json!({"id": "n", "role": "system", "parts": [{"type": "text", "text": "note"}]});
+        s.call("message/add", &json!({"sessionId": id, "message": note}));
     }
     s.call("session/close", &json!({"sessionId": "a"}));
     let mut s = s.restarted(&args);
@@ -417,6 +422,12 @@ fn sessions_of_the_agent_are_listed_and_adopted() {
     });
     let (mut s, _) = serve(&script);
     s.ensure("mine");
+    // A session that was never used is listed only while it is open.
+    let note = json!({"id": "n", "role": "system", "parts": [{"type": "text", "text": "note"}]});
+    s.call(
+        "message/add",
+        &json!({"sessionId": "mine", "message": note}),
+    );
     let list = s.call("session/list", &json!({"agent": true}));
     let sessions = list["sessions"].as_array().unwrap();
     assert_eq!(sessions.len(), 2, "its own is not listed twice: {list}");
