@@ -83,7 +83,7 @@ fn is_unsafe(c: char) -> bool {
 /// Emoji that begins the flag of a region such as Scotland. Tags with the region's code follow it.
 const BLACK_FLAG: char = '\u{1f3f4}';
 
-/// Returns the number of tags that make a black flag that of a region; 0 if it is none, so that no other text hides in them.
+/// Returns the number of tags that follow a black flag and name a region. It is 0 if they name none: text could hide in such tags.
 fn region_tags(rest: &Peekable<Chars<'_>>) -> usize {
     let is_code = |c: &char| matches!(c, '\u{e0030}'..='\u{e0039}' | '\u{e0061}'..='\u{e007a}');
     let code = rest.clone().take_while(is_code).count();

@@ -59,7 +59,7 @@ pub async fn connect_client(
     greet(stream, &hello).await
 }
 
-/// Greets the daemon that runs; `None` if there is none, or if it ended meanwhile.
+/// Connects to a running daemon. Returns `None` if none runs, or if it ends before it answers.
 async fn greet_running(
     place: &DaemonPlace,
     hello: &Hello,

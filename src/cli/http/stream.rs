@@ -27,7 +27,7 @@ const NEW_CHAT: Duration = Duration::from_secs(1);
 pub struct StreamQuery {
     #[serde(default)]
     approvals: ApprovalMode,
-    /// Whether the stream waits for the next turn if no turn runs.
+    /// `true` to wait for the next turn if none is running.
     #[serde(default)]
     wait: bool,
     /// Id of a message: the stream is that of its turn, also if it has ended.

@@ -284,8 +284,8 @@ impl TerminalClient {
         self.await_line();
     }
 
-    /// Sends the prompt that the daemon did not answer to the next one. Returns `false` if there is none, or if the prompt failed
-    /// for another reason.
+    /// Sends the unanswered prompt to the next daemon, because this one has ended or is being stopped. Returns `false` in all other
+    /// cases: the error must then be shown.
     fn prompts_again(&mut self, error: &Error) -> bool {
         // A daemon that is being stopped cancels an opening, and begins nothing.
         let is_cancelled = error.kind == ErrorKind::Cancelled && self.postponed.is_some();
